@@ -7,54 +7,40 @@ Loader); users_table and legacy_visits load by days of change and hours (Increme
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from assets import table_loads
-from blogdata.contract.partitions import Grain
 from blogdata.errors import PlatformError
 from blogdata.landing import log_formats
 from blogdata.landing.landed_links import LinkRefused
-from blogdata.landing.log_splitter import SplitLog, split_all, unsplit_logs
+from blogdata.landing.log_splitter import split_all, unsplit_logs
 from blogdata.landing.readiness_marker import printable
-from blogdata.landing.suppressed_lines import erase_known, splitting
+from blogdata.landing.suppression_list import erase_known, splitting
 from blogdata.operate.config import Settings
 from blogdata.runs.computation import Context, access_of, partitions_of
 from blogdata.runs.dataset import Calendar
 from blogdata.runs.refresh_request import Request
 from blogdata.runs.retries import MAX_RETRIES, failure, joined, reported
 
-KEYS = {
-    table_loads.DEVICES: dg.AssetKey(["landing", "devices_table"]),
-    table_loads.USERS: dg.AssetKey(["landing", "users_table"]),
-    table_loads.LEGACY_VISITS: dg.AssetKey(["landing", "legacy_visits"]),
+_LOADED = {
+    table_loads.DEVICES: ("devices_table", "The devices as a table of a database has them now, as today's delivery"),
+    table_loads.USERS: ("users_table", "New changes of users of a table, by day of change"),
+    table_loads.LEGACY_VISITS: ("legacy_visits", "New rows of a table of visits, by hour of ingestion"),
 }
+"""Table to its asset and the asset's description."""
+KEYS = {table: dg.AssetKey(["landing", name]) for table, (name, _) in _LOADED.items()}
 
 
-_LOADED: tuple[tuple[str, Grain | None, str, str], ...] = (
-    (
-        table_loads.DEVICES,
-        None,
-        "full",
-        "The devices as a table of a database has them now, as today's delivery",
-    ),
-    (table_loads.USERS, Grain.DAY, "incremental", "New changes of users of a table, by day of change"),
-    (table_loads.LEGACY_VISITS, Grain.HOUR, "incremental", "New rows of a table of visits, by hour of ingestion"),
-)
-
-
-def _loaded(
-    table: str, partitions: dg.PartitionsDefinition[str] | None, pattern: str, description: str
-) -> dg.AssetsDefinition:
+def _loaded(table: str, partitions: dg.PartitionsDefinition[str] | None) -> dg.AssetsDefinition:
     """Build the asset of a table; if it has partitions, its runs load the windows of theirs and no other ones."""
 
     @dg.asset(
         key=KEYS[table],
-        description=description,
+        description=_LOADED[table][1],
         kinds={"postgres"},
-        tags={f"pattern/{pattern}-loader": ""},
+        tags={f"pattern/{'incremental' if partitions else 'full'}-loader": ""},
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run() if partitions else None,
         group_name="landing",
@@ -78,8 +64,8 @@ def configured(settings: Settings, calendar: Calendar) -> list[dg.AssetsDefiniti
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
         return [
-            _loaded(table, None if grain is None else calendar[grain], pattern, description)
-            for table, grain, pattern, description in _LOADED
+            _loaded(table, calendar[table_loads.WINDOWS[table]] if table in table_loads.WINDOWS else None)
+            for table in _LOADED
             if getattr(settings.tables, table) is not None
         ]
 
@@ -99,17 +85,6 @@ def load_due(context: Context, tables: Collection[str]) -> None:
         if faults:
             retried = [error for error in faults.values() if error.transient and context.retry_number < MAX_RETRIES]
             raise retried[0] if retried else joined(faults, where="[tables]", outcome="were not loaded", parts="tables")
-
-
-def split_pending(settings: Settings, landing: Path) -> list[SplitLog]:
-    """Split every log that is not completely split yet; lines of forgotten persons are overwritten before."""
-    known = log_formats.formats(settings.logs.formats, settings.logs.zone)
-    pending = unsplit_logs(landing)
-    if not pending:
-        return []
-    erase_known(settings, landing, pending)
-    with splitting(settings):
-        return list(split_all(landing, known, now=datetime.now(timezone.utc)))
 
 
 KEY = dg.AssetKey(["landing", "hourly_access_logs"])
@@ -171,16 +146,23 @@ def _is_wanted(reader: str, request: Request) -> bool:
 
 
 def _split(context: Context) -> dict[str, Any]:
+    """Split every log that is not completely split yet; lines of forgotten persons are overwritten before."""
+    settings, landing = context.resources.deployment.settings(), access_of(context).landing_path
     try:
-        results = split_pending(context.resources.deployment.settings(), access_of(context).landing_path)
+        known = log_formats.formats(settings.logs.formats, settings.logs.zone)
+        erase_known(settings, landing, unsplit_logs(landing))
+        with splitting(settings):
+            results = list(split_all(landing, known, now=datetime.now(timezone.utc)))
     except PlatformError as error:
         raise failure(context, error) from error
-    reports, faults = [result.report for result in results if result.report is not None], []
-    for result in results:
-        if result.fault is not None:
-            context.log.error(f"{printable(result.log.name)} waits: {result.fault}")
+    reports, faults = [], list[PlatformError]()
+    for log, result in results:
+        if isinstance(result, PlatformError):
+            context.log.error(f"{printable(log.name)} waits: {result}")
             # A link in place of an hour's folder is a finding of the landing zone.
-            faults += [] if isinstance(result.fault, LinkRefused) else [result.fault]
+            faults += [] if isinstance(result, LinkRefused) else [result]
+        else:
+            reports.append(result)
     if faults:
         # The other logs are split: one that cannot be is in no other's way.
         raise failure(context, faults[0]) from faults[0]

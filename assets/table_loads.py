@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blogdata.contract.partitions import Grain, key_of, previous, start_of
 from blogdata.contract.publication import WHOLE_TABLE, Entry
-from blogdata.landing.suppressed_lines import erase_known
+from blogdata.landing.lines import UNTIMED
+from blogdata.landing.suppression_list import erase_known
 from blogdata.operate import postgres, postgres_connection
 from blogdata.planning import clock
 from blogdata.planning.reach import delivered_on
@@ -61,7 +62,7 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
         again = start_of(until, Grain.HOUR) - timedelta(seconds=settings.tables.overlap)
         begin = max(begin, key_of(again, grain))
     window = last if grain is Grain.HOUR else _today()
-    loaded = load_windows(settings, table, [begin, window], is_first=not until)
+    loaded = load_windows(settings, table, [begin, window])
     incremental_loader.note_loaded(_folder(settings, table), table, last)
     return loaded
 
@@ -90,7 +91,7 @@ def load_devices(settings: Settings) -> dict[str, Any]:
     }
 
 
-def load_windows(settings: Settings, table: str, windows: Sequence[str], *, is_first: bool = False) -> dict[str, Any]:
+def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict[str, Any]:
     """Load the rows of the windows (days or hours, in order) from the first to the last of some, and no other ones."""
     from blogdata.landing import incremental_loader
 
@@ -104,7 +105,6 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str], *, is_f
             windows[-1],
             now=clock.now(),
             untimed_in=_last_hour() if source.grain is Grain.HOUR else _today(),
-            count_before=is_first,
             prepare=lambda file: erase_known(settings, settings.landing, [file]),
         )
     return {
@@ -112,8 +112,7 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str], *, is_f
         "windows": f"{windows[0]}..{windows[-1]}",
         "rows": sum(loaded.rows.values()),
         "new": sum(loaded.new.values()),
-        "without a usable time": loaded.rows.get(incremental_loader.UNTIMED, 0),
-        **({} if loaded.before is None else {"before the first window, not loaded": loaded.before}),
+        "without a usable time": loaded.rows.get(UNTIMED, 0),
     }
 
 
@@ -122,29 +121,25 @@ def _delta_table(settings: Settings, table: str) -> DeltaTable:
     from blogdata.landing.incremental_loader import DeltaTable
 
     tables = settings.tables
-    lines, name, announced = (
-        (user_changes, tables.users, landed.CHANGED_USER)
+    of, name, announced, line = (
+        (user_changes, tables.users, landed.CHANGED_USER, landed.CHANGED_USER)
         if table == USERS
-        else (legacy_visits, tables.legacy_visits, landed.LEGACY_VISIT)
+        else (legacy_visits, tables.legacy_visits, landed.LEGACY_VISIT, landed.VISIT + landed.OF_LEGACY_VISITS)
     )
     assert name is not None
-    return DeltaTable(
-        name=name, delta=lines.DELTA, announced=announced, shape=lines.SHAPE, prefix=lines.PREFIX, grain=WINDOWS[table]
-    )
+    return DeltaTable(name=name, delta=of.DELTA, announced=announced, line=line, prefix=of.PREFIX, grain=WINDOWS[table])
 
 
 def _folder(settings: Settings, table: str) -> Path:
     return settings.landing / READERS[table].partition(".")[2]
 
 
-@contextmanager
-def _connected(settings: Settings) -> Iterator[psycopg.Connection]:
-    address = postgres.of_tables(settings) or postgres.running_address(settings)
-    with postgres_connection.connected(address) as connection:
-        yield connection
+def _connected(settings: Settings) -> AbstractContextManager[psycopg.Connection]:
+    return postgres_connection.connected(postgres.of_tables(settings) or postgres.running_address(settings))
 
 
 def _loaded_until(settings: Settings, table: str) -> str:
+    """Return the last hour up to which a table was loaded; if empty, all windows are compared with what has landed."""
     from blogdata.landing import incremental_loader
 
     return incremental_loader.loaded_until(_folder(settings, table), table)

@@ -16,8 +16,7 @@ from pyspark.sql import functions as F
 
 from benchmarks.straight_rules import judged_ads, judged_visits
 from benchmarks.straight_sql import ADDRESSES, TABLES, WITH_PLACES, Table, landed, places
-from blogdata.landing.lines import read
-from blogdata.landing.records import LineReader
+from blogdata.landing.lines import LineReader, read
 
 
 class Unread(LineReader):

@@ -80,13 +80,7 @@ REPEATED_FROM = "https://search.example.net/"
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A request and what its line must become.
-
-    Args:
-        filtered_by: The filter that removes it; None: a page view.
-        visit: Number of the visit it belongs to.
-        repeats: It is the page view of the line before, once more.
-    """
+    """A request and what its line must become."""
 
     time: datetime
     client: tuple[str, str]
@@ -95,8 +89,10 @@ class Request:
     size: int = 5120
     referrer: str = "-"
     filtered_by: str | None = None
+    """The filter that removes it; None: a page view."""
     visit: int = 0
     repeats: bool = False
+    """It is the page view of the line before, once more."""
 
     @property
     def line(self) -> bytes:
@@ -107,8 +103,6 @@ class Request:
 
 @dataclass
 class _Blog:
-    """Draws the requests of an hour after the other."""
-
     draw: random.Random = field(default_factory=lambda: random.Random(7))
     visits: int = 0
     readers: list[tuple[tuple[str, str], datetime]] = field(default_factory=list)

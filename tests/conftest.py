@@ -6,6 +6,7 @@ The tests may run in several processes at once (`-n 2`); they share one server, 
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import signal
 import subprocess
@@ -41,6 +42,13 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Dagster loads its migrations, ninety modules, twice for each run's file of events.
     ScriptDirectory.from_config = functools.cache(ScriptDirectory.from_config)  # type: ignore[method-assign]
+    # Modules and collected tests live as long as the process.
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import dagster as dg
 
-from blogdata.cli import ui_command, ui_server
+from blogdata.cli import ui_command
 from blogdata.cli.ui_command import ROOT, Supervisor
 from blogdata.operate import config, dagster_home, secrets, ui_guard
 from blogdata.operate.config import Settings
@@ -118,6 +118,9 @@ def read_only(served: Guarded) -> Iterator[Guarded]:
 
 @contextmanager
 def _listening(settings: Settings, workspace: Path, *, read_only: bool) -> Iterator[int]:
+    # Seconds of imports, of which the tests that serve nothing have no use.
+    from blogdata.cli import ui_server
+
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     with ui_server.server(settings, workspace=workspace, read_only=read_only) as found:

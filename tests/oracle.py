@@ -22,9 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from oracle_filters import filter_of
-from oracle_logs import log_time, request_of
-from oracle_requests import parts_of
+from oracle_logs import filter_of, log_time, parts_of, request_of
 
 LARGEST = 1_048_576
 LATENESS = timedelta(minutes=15)
@@ -65,8 +63,6 @@ class Arrival:
 
 @dataclass
 class Events:
-    """Counts of one event hour over all arrivals."""
-
     event_hour: str
     valid: int = 0
     unique: int = 0
@@ -91,8 +87,6 @@ class OracleTruth:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The classification of one line."""
-
     reasons: tuple[str, ...] = ()
     filtered_by: str | None = None
     time: datetime | None = None
@@ -146,7 +140,6 @@ def count(landing: Path, table: str = "visits") -> OracleTruth:
 
 
 def arrival_folders(landing: Path, table: str = "visits") -> Iterator[tuple[str, Path]]:
-    """Arrival hours in order, with their folders."""
     for folder in sorted((landing / table).glob("date=*/hour=*")):
         yield f"{folder.parent.name[5:]}T{folder.name[5:]}", folder
 
@@ -177,10 +170,7 @@ def judge_json(raw: bytes, hour: str) -> Verdict:
     if not isinstance(event.get("keep_private"), (bool, type(None))):
         reasons.append("wrong_type:keep_private")
     reasons += _context_problems(event)
-    time, problems = _time(event, "event_time", hour)
-    if reasons or problems:
-        return Verdict(reasons=(*reasons, *problems))
-    return Verdict(time=time, identity=(event["visit_id"], event["page"]))
+    return _verdict(event, reasons, hour, "event_time", "page")
 
 
 def judge_display(raw: bytes, hour: str) -> Verdict:
@@ -188,10 +178,17 @@ def judge_display(raw: bytes, hour: str) -> Verdict:
     if isinstance(display, str):
         return Verdict(reasons=(display,))
     reasons = _field_problems(display, DISPLAY_REQUIRED, DISPLAY_IDENTIFIERS)
-    time, problems = _time(display, "display_time", hour)
-    if reasons or problems:
-        return Verdict(reasons=(*reasons, *problems))
-    return Verdict(time=time, identity=(display["visit_id"], display["ad_id"]))
+    return _verdict(display, reasons, hour, "display_time", "ad_id")
+
+
+def _verdict(line: dict[str, Any], reasons: list[str], hour: str, time_of: str, other: str) -> Verdict:
+    """Judge the time of a line that has some reasons already; `other` identifies it within its visit."""
+    time = iso_time(line[time_of]) if _is_text(line.get(time_of)) else None
+    if _is_text(line.get(time_of)) and (time is None or impossible(time, hour)):
+        reasons = [*reasons, "impossible_time" if time else f"invalid_time:{time_of}"]
+    if reasons:
+        return Verdict(reasons=tuple(reasons))
+    return Verdict(time=time, identity=(line["visit_id"], line[other]))
 
 
 JUDGES = {"visits": judge_json, "ads": judge_display}
@@ -205,15 +202,6 @@ def _field_problems(line: dict[str, Any], required: tuple[str, ...], identifiers
         elif not _is_text(line[name]):
             reasons.append(f"wrong_type:{name}")
     return reasons
-
-
-def _time(line: dict[str, Any], name: str, hour: str) -> tuple[datetime | None, list[str]]:
-    if not _is_text(line.get(name)):
-        return None, []
-    time = iso_time(line[name])
-    if time is None:
-        return None, [f"invalid_time:{name}"]
-    return time, ["impossible_time"] if impossible(time, hour) else []
 
 
 def _text(raw: bytes) -> tuple[str, str | None]:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import oracle
-from blogdata.simulator.feed_faults import LINE_FAULTS, FaultRates
+from blogdata.simulator.spec import LINE_FAULTS, FaultRates
 from blogdata.simulator.truth import Truth
 
 EVERY_FAULT = FaultRates(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from assets.bronze.arrival_times import IMPOSSIBLE, hours_of
 from blogdata.landing.json_lines import Field, Kind, reader
-from blogdata.landing.records import LineReader, Values
+from blogdata.landing.lines import LineReader, Values
 from quality.contracts.ads import FOUND, RECEIVED
 from quality.contracts.columns import AD, AD_IDENTIFIERS
 

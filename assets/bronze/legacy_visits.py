@@ -13,24 +13,11 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from blogdata.landing.incremental_loader import Shape
-
 PREFIX = "legacy_visits"
 DELETED = "deleted"
 """Name of the filter that removes rows marked as deleted, and the events that they delete."""
 DELTA = "ingestion_time"
 KEY = ("visit_id", "event_time", "page")
-SHAPE: Shape = {
-    **{name: name for name in ("visit_id", "event_time", "user_id", "keep_private", "page")},
-    "context": {
-        **{name: name for name in ("referral", "ad_id")},
-        "user": {name: name for name in ("ip", "login", "connected_since")},
-        "technical": {
-            name: name for name in ("browser", "browser_version", "network_type", "device_type", "device_version")
-        },
-    },
-    **{name: name for name in (DELTA, "is_deleted")},
-}
 
 
 def left(events: DataFrame, deletions: DataFrame, order: Sequence[str]) -> DataFrame:

@@ -19,10 +19,9 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
 from assets.bronze import user_changes
-from blogdata.landing.incremental_loader import UNTIMED
 from blogdata.landing.json_lines import Field, Kind, Read, iso_time, reader, text_of, unreadable_line, values_of
 from blogdata.landing.landed_formats import extension
-from blogdata.landing.records import LineReader, Values
+from blogdata.landing.lines import UNTIMED, LineReader, Values
 from blogdata.patterns.idempotency.merger import DELETED
 from quality.contracts.devices import DEVICES_DELIVERED
 from quality.contracts.users import USERS_DELIVERED

@@ -24,9 +24,9 @@ from assets.bronze.request_targets import referring_host, target_of
 from blogdata.contract.partitions import Grain, start_of
 from blogdata.landing.clients import client_of, in_networks, is_address
 from blogdata.landing.json_lines import unreadable_line
+from blogdata.landing.lines import LineReader, Values
 from blogdata.landing.log_envelopes import decoded
 from blogdata.landing.log_formats import COMMENT, UNKNOWN, Misfit, formats, time_of
-from blogdata.landing.records import LineReader, Values
 from blogdata.operate.config import CrawlerSettings, ExcludedRequests, LogSettings
 from blogdata.patterns.error_management.filter_interceptor import Filter, first_match
 from quality.contracts.columns import CONTEXT

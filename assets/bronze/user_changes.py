@@ -11,13 +11,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from blogdata.landing.incremental_loader import Shape
 from blogdata.patterns.idempotency.merger import DELETED
-from quality.contracts import landed
 
 PREFIX = "users_table"
 DELTA = "updated_at"
-SHAPE: Shape = {field.name: field.name for field in landed.CHANGED_USER}
 
 
 def is_of_table(file: str) -> bool:

@@ -12,10 +12,9 @@ from pathlib import PurePath
 from assets.bronze import legacy_visits, link_campaigns
 from assets.bronze.arrival_times import IMPOSSIBLE, hours_of
 from assets.bronze.request_lines import LogLines
-from blogdata.landing.incremental_loader import UNTIMED
 from blogdata.landing.json_lines import Field, Kind, reader
 from blogdata.landing.landed_formats import extension
-from blogdata.landing.records import LineReader, Values
+from blogdata.landing.lines import UNTIMED, LineReader, Values
 from blogdata.operate.config import LogSettings
 from quality.contracts.columns import CONTEXT, REQUEST
 from quality.contracts.visits import FOUND, RECEIVED

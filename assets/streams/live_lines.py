@@ -15,8 +15,7 @@ from assets.bronze.visit_lines import VisitLines
 from assets.silver.arrival_hours import hour_of
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import Account
-from blogdata.landing.lines import read
-from blogdata.landing.records import LineReader
+from blogdata.landing.lines import LineReader, read
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.stream.stream import MicroBatch
 from quality.contracts.live import LATE

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from blogdata.errors import PlatformError
-from blogdata.landing import log_progress
 from blogdata.landing.landed_links import LinkRefused, require_within
 from blogdata.landing.log_formats import formats
-from blogdata.landing.log_splitter import refused_logs, split_by_hour, unsplit_logs
+from blogdata.landing.log_splitter import progress_file, refused_logs, split_by_hour, unsplit_logs
 from blogdata.landing.passthrough_replicator import land
 
 START = datetime(2026, 3, 1, 10, 0, tzinfo=timezone.utc)
@@ -132,7 +131,7 @@ def test_progress_that_is_lost_or_damaged_doubles_nothing(
     for end in (30, 50, 70):
         file = log(landing, lines(10, end) + open_line)
         assert split_all(landing) == []
-    spoil[1](log_progress.file_of(file))
+    spoil[1](progress_file(file))
     assert [path.name for path in unsplit_logs(landing)] == ["a.log"]
     before = {*landing.glob("visits/*/*/*.log")}
     log(landing, lines(10, 75))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,10 @@ from assets.bronze.legacy_visits import PREFIX
 from assets.bronze.reference_lines import DeviceLines, UserLines
 from assets.bronze.visit_lines import ReceivedLines
 from blogdata.landing import lines
-from blogdata.landing.records import LineReader
+from blogdata.landing.lines import LineReader
 from blogdata.operate.config import LogSettings
-from blogdata.simulator.feed_faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.landing_zone import simulate
-from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.spec import LINE_FAULTS, FaultRates, SimulationSpec
 from datasets import log_rows
 from lineage import odd_lines
 from unit import test_log_formats, test_log_headers, test_reference_lines, test_request_lines, test_visit_lines
@@ -63,23 +62,23 @@ def devices() -> Seeds:
     return {"a.csv": [b"type;full_name;version", *drawn], "a.json": [b'{"type": "PC", "version": 1}', *drawn]}
 
 
-READERS: Mapping[str, tuple[LineReader, str, Seeds]] = {
-    "visits": (ReceivedLines(LogSettings()), test_visit_lines.HOUR, visits()),
-    "ads": (AdLines(), test_visit_lines.HOUR, ads()),
-    "users": (UserLines(), test_reference_lines.DAY, users()),
-    "devices": (DeviceLines(), test_reference_lines.DAY, devices()),
+READERS: Mapping[str, tuple[LineReader, str, Callable[[], Seeds]]] = {
+    "visits": (ReceivedLines(LogSettings()), test_visit_lines.HOUR, visits),
+    "ads": (AdLines(), test_visit_lines.HOUR, ads),
+    "users": (UserLines(), test_reference_lines.DAY, users),
+    "devices": (DeviceLines(), test_reference_lines.DAY, devices),
 }
 
 
-@pytest.mark.parametrize("drawn", [300, pytest.param(10_000, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("drawn", [50, pytest.param(10_000, marks=pytest.mark.campaign)])
 def test_a_line_is_read_here_as_by_workers(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawn: int
 ) -> None:
     monkeypatch.setattr(lines, "_TASK_BYTES", 200_000)
     faults = FaultRates(**{**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0})
     simulate(SimulationSpec(days=1, visits_per_day=2400, seed=7, faults=faults, part_lines=200, ads=True), tmp_path)
-    for table, (reader, partition, seeds) in READERS.items():
-        folder = tmp_path / table
+    for table, (reader, partition, seeds_of) in READERS.items():
+        seeds, folder = seeds_of(), tmp_path / table
         folder.mkdir(exist_ok=True)
         for name, known in seeds.items():
             short = [line for line in known if len(line) < 100_000]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from blogdata.errors import PlatformError
-from blogdata.landing import log_formats, log_progress, suppressed_lines
+from blogdata.landing import log_formats, log_splitter, suppression_list
 from blogdata.landing.landed_persons import Identifiers
 from blogdata.landing.lines import FILLER
 from blogdata.landing.log_formats import LogReader, formats
@@ -54,9 +54,8 @@ def land(home: Settings, name: str, lines: list[bytes]) -> Path:
 
 
 def left_of(home: Settings, name: str, lines: list[bytes]) -> list[bytes]:
-    """Land lines and return those that are left."""
     file = land(home, name, lines)
-    suppressed_lines.erase_known(home, home.landing, [file])
+    suppression_list.erase_known(home, home.landing, [file])
     data = file.read_bytes()
     after = (gzip.decompress(data) if name.endswith(".gz") else data).split(b"\n")[:-1]
     assert [len(line) for line in after] == [len(line) for line in lines]
@@ -121,7 +120,6 @@ def test_a_user_is_known_by_any_of_his_values(home: Settings) -> None:
 
 
 def test_a_word_of_a_line_of_another_user_is_no_login(home: Settings) -> None:
-    """Its user was not cut off."""
     SuppressionList.of(home).add(Identifiers(logins=frozenset({"mobile"})), FORGOTTEN)
     cut = b'{"user_id": "user-ann-1", "page": "/x", "network": "mobile", "ip'
     lines = [cut, cut.replace(b'"user_id": "user-ann-1", ', b"")]
@@ -238,7 +236,6 @@ def test_an_address_is_that_of_strangers_later_on(home: Settings) -> None:
 
 
 def test_a_line_in_parts_goes_whole(home: Settings) -> None:
-    """By the format that is declared; what has begun before a line of his is a stranger's."""
     asked = '[01/Apr/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200'
     texts = (f"P {asked}", 'F "9.9.9.9"', f"P 8.8.8.8 - - {asked[:40]}", f'F 9.9.9.9 - - {asked} 1 "-" "x"')
     lines = [f"2026-04-01T10:00:00Z stdout {text}".encode() for text in texts]
@@ -275,7 +272,7 @@ def test_the_list_has_no_value_and_needs_its_key(home: Settings) -> None:
 
 def test_without_a_forgotten_person_no_file_is_read(tmp_path: Path) -> None:
     home = config.load(overrides={"BLOGDATA_HOME": str(tmp_path)})
-    assert suppressed_lines.erase_known(home, tmp_path, [tmp_path / "not there"]) == {}
+    assert suppression_list.erase_known(home, tmp_path, [tmp_path / "not there"]) == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -298,7 +295,7 @@ def land_log(home: Settings, lines: list[bytes]) -> Path:
 def test_a_split_log_and_its_hours_stay_one(home: Settings) -> None:
     log = land_log(home, LINES)
     split(home)
-    assert sorted(suppressed_lines.erase_known(home, home.landing, [log, *parts(home)]).values()) == [1, 1]
+    assert sorted(suppression_list.erase_known(home, home.landing, [log, *parts(home)]).values()) == [1, 1]
     assert b"".join(part.read_bytes() for part in parts(home)) == log.read_bytes()
     assert unsplit_logs(home.landing) == []
     with log.open("ab") as more:
@@ -306,7 +303,7 @@ def test_a_split_log_and_its_hours_stay_one(home: Settings) -> None:
     assert split(home) == 1
     # The log that was taken from is known again, whole and as its producer has it.
     (log.parent / "a.log.1").write_bytes(b"".join([*LINES, line(3700)]))
-    suppressed_lines.erase_known(home, home.landing, [log.parent / "a.log.1"])
+    suppression_list.erase_known(home, home.landing, [log.parent / "a.log.1"])
     with pytest.raises(PlatformError, match="begins with what was taken"):
         split_by_hour(log.parent / "a.log.1", home.landing, formats(), now=NOW)
 
@@ -314,11 +311,11 @@ def test_a_split_log_and_its_hours_stay_one(home: Settings) -> None:
 def test_a_log_that_has_grown_at_its_producer_is_known_again(home: Settings, tmp_path: Path) -> None:
     log = land_log(home, LINES)
     split(home)
-    suppressed_lines.erase_known(home, home.landing, [log, *parts(home)])
+    suppression_list.erase_known(home, home.landing, [log, *parts(home)])
     (tmp_path / "a.log").write_bytes(b"".join([*LINES, line(3700)]))
 
     def known(copy: Path) -> None:
-        suppressed_lines.erase_known(home, home.landing, [copy])
+        suppression_list.erase_known(home, home.landing, [copy])
 
     assert replicate(tmp_path / "a.log", log.parent, prepare=known).outcome == "grown"
     assert split(home) == 1
@@ -329,7 +326,6 @@ def test_a_log_that_has_grown_at_its_producer_is_known_again(home: Settings, tmp
 
 @pytest.mark.parametrize("moment", ["before the rename", "after it"])
 def test_a_log_is_split_on_after_a_kill(home: Settings, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its progress knows it at each moment, and the next call ends the rest."""
     log = land_log(home, LINES)
     split(home)
     before = parts(home)[1].read_bytes()
@@ -338,23 +334,23 @@ def test_a_log_is_split_on_after_a_kill(home: Settings, moment: str, monkeypatch
         pass
 
     with monkeypatch.context() as patch:
-        write = log_progress.write
+        write = log_splitter.write_progress
 
-        def noting(log: Path, taken: log_progress.Taken) -> None:
+        def noting(log: Path, taken: log_splitter.Taken) -> None:
             if moment == "after it" and taken.erased_sha256 is None:
                 raise Killed
             write(log, taken)
             if moment == "before the rename":
                 raise Killed
 
-        patch.setattr(log_progress, "write", noting)
+        patch.setattr(log_splitter, "write_progress", noting)
         with pytest.raises(Killed):
-            suppressed_lines.erase_known(home, home.landing, [log])
+            suppression_list.erase_known(home, home.landing, [log])
     with log.open("ab") as more:
         more.write(line(3700))
     assert split(home) == 1
     assert parts(home)[1].read_bytes() == before
-    suppressed_lines.erase_known(home, home.landing, [log, *parts(home)])
+    suppression_list.erase_known(home, home.landing, [log, *parts(home)])
     assert b"".join(part.read_bytes() for part in parts(home)) == log.read_bytes()
     assert unsplit_logs(home.landing) == []
     assert split(home) == 0
@@ -363,7 +359,7 @@ def test_a_log_is_split_on_after_a_kill(home: Settings, moment: str, monkeypatch
 def test_a_log_is_not_overwritten_while_it_is_split(home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """The splitter would note the digest of lines that are not there any more, and refuse the log for ever."""
     log = land_log(home, LINES)
-    erasing = Thread(target=suppressed_lines.erase_known, args=(home, home.landing, [log]))
+    erasing = Thread(target=suppression_list.erase_known, args=(home, home.landing, [log]))
 
     class Slow(LogReader):
         def hour_of(self, line: bytes) -> str | None:
@@ -374,7 +370,7 @@ def test_a_log_is_not_overwritten_while_it_is_split(home: Settings, monkeypatch:
             return super().hour_of(line)
 
     monkeypatch.setattr(log_formats, "LogReader", Slow)
-    with suppressed_lines.splitting(home):
+    with suppression_list.splitting(home):
         split_by_hour(log, home.landing, formats(), now=NOW)
     erasing.join()
     assert b"bob" not in log.read_bytes()
@@ -388,7 +384,7 @@ def test_a_link_to_a_log_keeps_the_log_known(home: Settings) -> None:
     split(home)
     link = log.parent / "0-current.log"
     link.symlink_to(log.name)
-    assert suppressed_lines.erase_known(home, home.landing, [link, log]) == {link: 1}
+    assert suppression_list.erase_known(home, home.landing, [link, log]) == {link: 1}
     with log.open("ab") as more:
         more.write(line(3700))
     assert split(home) == 1

@@ -49,7 +49,6 @@ def hours(landing: Path) -> dict[str, LandedPartition]:
 
 
 def replaced(landing: Path, place: str, target: Path | str) -> Path:
-    """Replace a landed file or folder by a link."""
     path = landing / "visits" / place
     if path.exists():
         path.rename(landing.parent / "moved")

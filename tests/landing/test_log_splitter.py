@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -14,11 +14,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from blogdata.landing import landed_formats, log_progress, log_splitter, vanished_lines
+from blogdata.landing import landed_formats, log_splitter, vanished_lines
 from blogdata.landing.log_formats import formats
 from blogdata.landing.log_splitter import SplitReport, split_all, split_by_hour, unsplit_logs
 from blogdata.landing.readiness_marker import FLAG
-from blogdata.landing.vanished_lines import Line
 from landing.growing_logs import NOW, line, put
 
 HEADER = b"#Fields: date time c-ip cs-method cs-uri-stem sc-status\n"
@@ -93,8 +92,8 @@ def test_an_undated_log_goes_to_the_current_hour(tmp_path: Path) -> None:
 
 
 def test_a_line_growth_cut_off_is_completed_once(tmp_path: Path) -> None:
-    data = line(0) + line(2)
-    for cut in range(1, len(data)):
+    data, at = line(0) + line(2), len(line(0))
+    for cut in (1, 2, 40, at - 2, at - 1, at, at + 1, at + 2, at + 30, at + 60, len(data) - 2, len(data) - 1):
         landing = tmp_path / str(cut)
         put(landing, data[:cut])
         split(landing)
@@ -116,7 +115,7 @@ def test_a_copied_log_lands_no_line_again(tmp_path: Path, data: bytes) -> None:
     for at, progress in ((0, True), (315_532_800, True), (2**32, True), (1, False)):
         os.utime(tmp_path / "access_logs" / "a.log", (at, at))
         if not progress:
-            log_progress.file_of(tmp_path / "access_logs" / "a.log").unlink()
+            log_splitter.progress_file(tmp_path / "access_logs" / "a.log").unlink()
         assert unsplit_logs(tmp_path)
         assert (split(tmp_path, now=NOW + timedelta(seconds=9)).lines, joined(tmp_path)) == (0, landed)
 
@@ -213,20 +212,9 @@ def test_the_columns_of_a_log_are_told_in_each_of_its_parts(tmp_path: Path) -> N
     split(tmp_path, now=NOW + timedelta(seconds=2))
     assert [path.read_bytes() for path in parts(tmp_path)] == [*whole, OTHER + appended, HEADER]
     # Without its progress a log is compared with its parts.
-    log_progress.file_of(tmp_path / "access_logs" / "a.log").unlink()
+    log_splitter.progress_file(tmp_path / "access_logs" / "a.log").unlink()
     split(tmp_path, now=NOW + timedelta(seconds=3))
     assert [path.read_bytes() for path in parts(tmp_path)] == [*whole, OTHER + appended, HEADER]
-
-
-def lost_by_hour(before: Mapping[str, list[Line]], now: Mapping[str, list[Line]]) -> list[vanished_lines.Loss]:
-    """Compare what a run has published of each hour with what has landed; a run refuses hours that lost lines."""
-    found = []
-    for hour, published in before.items():
-        landed = now.get(hour, [])
-        sizes = [Counter(one.file for one in lines) for lines in (published, landed)]
-        lost = vanished_lines.loss(hour, *sizes, published_lines=published.copy, landed_lines=landed.copy)
-        found.append(lost)
-    return [loss for loss in found if loss is not None]
 
 
 def test_the_begin_of_a_line_is_not_lost_when_the_line_has_ended(tmp_path: Path) -> None:
@@ -235,27 +223,25 @@ def test_the_begin_of_a_line_is_not_lost_when_the_line_has_ended(tmp_path: Path)
         landing = tmp_path / str(cut)
         put(landing, data[:cut])
         split(landing)
-        published = lines_by_hour(landing)
+        published = [*vanished_lines.landed_lines(parts(landing), landing)]
         put(landing, data)
         split(landing, now=NOW + timedelta(seconds=1))
-        assert lost_by_hour(published, lines_by_hour(landing)) == []
-
-
-def lines_by_hour(landing: Path) -> dict[str, list[Line]]:
-    found: dict[str, list[Line]] = defaultdict(list)
-    for one in vanished_lines.landed_lines(parts(landing), landing):
-        found[one.file.rpartition("/")[0]].append(one)
-    return found
+        landed = [*vanished_lines.landed_lines(parts(landing), landing)]
+        for hour in {one.file.rpartition("/")[0] for one in published}:
+            before, now = ([one for one in lines if one.file.startswith(hour)] for lines in (published, landed))
+            sizes = [Counter(one.file for one in lines) for lines in (before, now)]
+            assert vanished_lines.loss(hour, *sizes, published_lines=before.copy, landed_lines=now.copy) is None
 
 
 def test_later_parts_sort_later_however_many_logs_are_split_with_theirs(tmp_path: Path) -> None:
     """Of many logs of one call, the first bear earlier times; a stream calls again after seconds."""
     put(tmp_path, line(0))
-    assert [one.fault for one in split_all(tmp_path, formats(), now=NOW)] == [None]
+    ((_, report),) = split_all(tmp_path, formats(), now=NOW)
+    assert isinstance(report, SplitReport)
     put(tmp_path, line(0) + line(1))
     for number in range(9):
         put(tmp_path, line(60 + number), f"{number}.log")
-    first, *_ = split_all(tmp_path, formats(), now=NOW + timedelta(seconds=5))
-    assert first.log.name == "a.log"
+    (first, _), *_ = split_all(tmp_path, formats(), now=NOW + timedelta(seconds=5))
+    assert first.name == "a.log"
     taken = [re.findall(log_splitter.PART, path.name)[0] for path in sorted(tmp_path.glob("visits/*/*/a-*.log"))]
     assert [int(offset) for _, _, offset in sorted(taken, key=lambda part: part[1:])] == [0, len(line(0))]

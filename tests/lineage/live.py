@@ -15,8 +15,7 @@ import oracle
 from assets.streams import STREAMS
 from assets.streams.live_visits import STREAM
 from blogdata.ledger import ledger
-from blogdata.simulator.feed_faults import FaultRates
-from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.spec import FaultRates, SimulationSpec
 from blogdata.stream import stream as streams
 from blogdata.stream.stream import Place
 from blogdata.table.target import RunContext

@@ -183,7 +183,7 @@ def devices(draw: st.DrawFn) -> bytes:
     return line.replace("\n", " ").encode()
 
 
-def edited(seeds: Sequence[bytes]) -> st.SearchStrategy[bytes]:
+def edited(seeds: Sequence[bytes], *others: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
     """Draw one of some lines, with some places of it replaced by other bytes."""
     pieces = st.sampled_from(_PIECES).map(str.encode) | st.binary(max_size=3)
     changes = st.lists(st.tuples(st.integers(0, 400), pieces, st.integers(0, 3)), max_size=4)
@@ -193,7 +193,7 @@ def edited(seeds: Sequence[bytes]) -> st.SearchStrategy[bytes]:
             line = line[: at % (len(line) + 1)] + piece + line[at % (len(line) + 1) + removed :]
         return line
 
-    return st.builds(changed, st.sampled_from(seeds), changes)
+    return st.builds(changed, st.one_of(st.sampled_from(seeds), *others), changes)
 
 
 def drawn(lines: st.SearchStrategy[bytes], count: int) -> list[bytes]:

@@ -11,8 +11,7 @@ from tempfile import TemporaryDirectory
 
 from blogdata.files import locked
 from blogdata.operate import config
-from blogdata.simulator.feed_faults import FaultRates
-from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.spec import FaultRates, SimulationSpec
 from lineage.deployment import Deployment, event
 
 Fill = Callable[[Deployment], None]

@@ -9,8 +9,7 @@ from collections import Counter
 
 import pytest
 
-from blogdata.simulator.feed_faults import LINE_FAULTS, FaultRates
-from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.spec import LINE_FAULTS, FaultRates, SimulationSpec
 from lineage import expected
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import oracle
-from blogdata.simulator.feed_faults import FaultRates
-from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.spec import FaultRates, SimulationSpec
 from laws.stepping import Probe
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment

@@ -20,8 +20,7 @@ from blogdata.ledger import ledger
 from blogdata.privacy import forget
 from blogdata.privacy.file_search import search
 from blogdata.privacy.journal import CERTIFICATES, Journal
-from blogdata.simulator.feed_faults import FaultRates
-from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.spec import FaultRates, SimulationSpec
 from blogdata.stream.stream import Stream
 from lineage import live
 from lineage.command_line import Said

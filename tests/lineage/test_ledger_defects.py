@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from blogdata.cli.main import app
 from blogdata.contract.contract import Contract
-from blogdata.landing.records import LineReader
+from blogdata.landing.lines import LineReader
 from blogdata.runs.landed_inputs import Landed
 from blogdata.runs.step import FullDelivery, Step
 from blogdata.table import members

@@ -18,8 +18,7 @@ from blogdata.ledger import ledger
 from blogdata.ledger.events import appended
 from blogdata.patterns.error_management.checkpointer import stream_offset_rows
 from blogdata.simulator import landing_zone as simulator
-from blogdata.simulator.feed_faults import LINE_FAULTS, FaultRates
-from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.spec import LINE_FAULTS, FaultRates, SimulationSpec
 from blogdata.stream.stream_faults import StreamFailed
 from lineage import brute_force, live
 from lineage.conftest import Deploy

@@ -21,8 +21,7 @@ from blogdata.landing.readiness_marker import ENDED
 from blogdata.operate.config import Settings
 from blogdata.planning import snapshot
 from blogdata.planning.snapshot import Snapshot
-from blogdata.simulator.feed_faults import LINE_FAULTS, FaultRates
-from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.spec import LINE_FAULTS, FaultRates, SimulationSpec
 from blogdata.simulator.truth import Truth
 from blogdata.watch import detectors
 from blogdata.watch.findings import standing

@@ -9,7 +9,6 @@ import crawleruseragents
 import pytest
 
 import blog_log
-import oracle_filters
 import oracle_logs
 from assets.bronze import crawlers
 
@@ -59,7 +58,7 @@ def test_no_page_view_of_a_log_is_of_an_agent_that_a_list_names() -> None:
     found = [oracle_logs.request_of(line.decode("utf-8", "replace")) for line in blog_log.lines_of_a_log()]
     agents = {fields["agent"].strip()[1:-1] for fields in found if isinstance(fields, dict)} | {*blog_log.AGENTS}
     assert len(agents) > 300
-    assert {agent for agent in agents if crawlers.category(agent)} == {*filter(oracle_filters.is_crawler, agents)}
+    assert {agent for agent in agents if crawlers.category(agent)} == {*filter(oracle_logs.is_crawler, agents)}
     left = [agent for agent in agents if crawlers.category(agent) is None]
     detect = crawlerdetect.CrawlerDetect()
     assert [agent for agent in left if crawleruseragents.is_crawler(agent) or detect.is_crawler(agent)] == []

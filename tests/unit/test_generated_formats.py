@@ -26,7 +26,6 @@ _FURTHER = {
     "%v": _WORDS.map(lambda name: f"{name}.example"),
     "%p": st.integers(1, 65535).map(str),
     "%b": _NUMBERS | st.just("-"),
-    "%O": _NUMBERS,
     "%l": st.just("-"),
     "%u": _WORDS,
     "%D": _NUMBERS,
@@ -36,7 +35,7 @@ _FURTHER = {
     "%k": st.integers(0, 9).map(str),
 }
 _TIMES = {"%t": "[%d/%b/%Y:%H:%M:%S +0000]", "%{%s}t": None, "%{%Y-%m-%dT%H:%M:%S%z}t": "%Y-%m-%dT%H:%M:%S+0000"}
-_NAMES = {"%v": "host", "%b": "bytes", "%O": "bytes", '"%{Referer}i"': "referrer", '"%{User-Agent}i"': "agent"}
+_NAMES = {"%v": "host", "%b": "bytes", '"%{Referer}i"': "referrer", '"%{User-Agent}i"': "agent"}
 _NAMES |= {'"%{X-Forwarded-For}i"': "forwarded"}
 
 
@@ -56,7 +55,7 @@ def lines(draw: st.DrawFn) -> tuple[str, str]:
     return separator.join(name for name, _ in parts), separator.join(written)
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(lines())
 def test_a_generated_format_reads_what_apachelogs_reads(drawn: tuple[str, str]) -> None:
     declaration, line = drawn
@@ -71,16 +70,9 @@ def test_a_generated_format_reads_what_apachelogs_reads(drawn: tuple[str, str]) 
     assert int(read["status"]) == found.get("%>s", found.get("%s"))
     assert _said(read["request"]) == found["%r"]
     for directive, field in _NAMES.items():
-        if directive in plain and _counts(directive, plain):
-            assert _said(read[field]) == (
-                None if found[directive.strip('"')] is None else str(found[directive.strip('"')])
-            )
-
-
-def _counts(directive: str, declaration: str) -> bool:
-    """Tell whether a directive is the first one with its field."""
-    same = [other for other, field in _NAMES.items() if field == _NAMES[directive] and other in declaration]
-    return min(same, key=declaration.index) == directive
+        if directive in plain:
+            value = found[directive.strip('"')]
+            assert _said(read[field]) == (None if value is None else str(value))
 
 
 def _said(text: str) -> str | None:

@@ -102,7 +102,7 @@ HEADERS, WAYS = ("", "\ufeff", "\0\0", *SYSLOG), ("bare", "docker", "shipped", "
 DRAWN = st.tuples(*map(st.sampled_from, ([*SAMPLES], HEADERS, WAYS, range(1, 100), (False, True))))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(DRAWN, max_size=4), st.randoms(use_true_random=False))
 def test_the_lines_of_a_person_are_those_of_his_rows(drawn: list[Any], random: Random) -> None:
     """In whatever format, envelope and parts, also before a line that never ended."""

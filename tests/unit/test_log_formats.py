@@ -23,20 +23,17 @@ JSON = '"at": 1664827182.5, "ip": "203.0.113.9", "r": "GET / HTTP/1.1", "s": 200
 
 
 def fields(line: str, known: LogFormats | None = None) -> dict[str, str]:
-    """Parse a line by the format that it fits."""
     found = (known or formats()).of_log().read(line)
     assert isinstance(found, tuple), (line, found)
     return found[1]
 
 
 def format_of(line: str, known: LogFormats | None = None) -> str | None:
-    """Return the name of the format that a line fits, None if it fits none."""
     found = (known or formats()).of_log().read(line)
     return found[0] if isinstance(found, tuple) else None
 
 
 def misfit_of(line: str) -> Misfit:
-    """Return where a line that fits no format departs from the nearest one."""
     found = formats().of_log().read(line)
     assert isinstance(found, Misfit)
     return found
@@ -316,23 +313,20 @@ PIECES = (
 
 
 def seconds_for(line: str, known: LogFormats) -> float:
-    """Return the processor time of reading a line, the shortest of three."""
-
-    def once() -> float:
-        log, begin = known.of_log(), time.thread_time()
-        log.read(line)
-        log.hour_of(line.encode())
-        return time.thread_time() - begin
-
-    return min(once() for _ in range(3))
+    log, begin = known.of_log(), time.thread_time()
+    log.read(line)
+    log.hour_of(line.encode())
+    return time.thread_time() - begin
 
 
 def test_a_hostile_line_takes_no_more_time_than_its_length() -> None:
     known = formats(('$host|$remote_addr - $remote_user [$time_local] "$request" $status $upstream_addr; "$host"',))
     length = 8000
-    plain = seconds_for(f'203.0.113.9 - - {REST[:-1]}{"a" * length}"', known)
+    plain = min(seconds_for(f'203.0.113.9 - - {REST[:-1]}{"a" * length}"', known) for _ in range(3))
     begun = {sample[: found.end()] for sample in SAMPLES.values() for found in re.finditer(r'^|[ \t"\[]', sample)}
     lines = [begin + piece * (length // len(piece)) for begin in begun for piece in PIECES]
     assert len(lines) > 1000
     # A line that takes time by the square of its length takes thousands of times as long.
-    assert max(seconds_for(line, known) for line in lines) < 300 * plain
+    slow = [line for line in lines if seconds_for(line, known) > 300 * plain]
+    # The machine may have been busy with something else.
+    assert [line for line in slow if min(seconds_for(line, known) for _ in range(3)) > 300 * plain] == []

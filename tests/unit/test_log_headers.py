@@ -26,7 +26,6 @@ def iis(value: str, address: str = "192.0.2.7") -> str:
 
 
 def read(log: LogReader, line: str) -> dict[str, str]:
-    """Return the fields of a line, its format as well."""
     found = log.read(line)
     assert isinstance(found, tuple), (line, found)
     return {"format": found[0], **found[1]}

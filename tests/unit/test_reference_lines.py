@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assets.bronze.reference_lines import DeviceLines, UserLines
-from blogdata.landing.records import LineReader
+from blogdata.landing.lines import LineReader
 
 DAY = "2026-01-01"
 CHANGES = f"users/date={DAY}/users_table-1.jsonl"
@@ -59,27 +59,20 @@ def test_a_json_line_is_typed() -> None:
 
 
 def test_every_line_has_all_its_reasons() -> None:
-    expected: dict[str | bytes, list[str]] = {
-        '{"id":"a': ["truncated"],
-        '{"id":"a"}{"id":"b"}': ["not_json"],
-        "{}": ["missing_field:id"],
-        '{"id":" "}': ["missing_field:id"],
-        '{"id":12}': ["wrong_type:id"],
-        '{"id":{"a":1}}': ["wrong_type:id"],
-        '{"id":"a","login":["x"],"email":7,"registered_datetime":"yesterday","last_connection_datetime":5}': [
-            "wrong_type:login",
-            "wrong_type:email",
-            "wrong_type:last_connection_datetime",
-            "invalid_time:registered_datetime",
-        ],
-        '{"id":"a","registered_datetime":"2026-01-01T00:00:00"}': ["invalid_time:registered_datetime"],
-        '{"login":[1],"registered_datetime":{}}': [
-            "missing_field:id",
-            "wrong_type:login",
-            "wrong_type:registered_datetime",
-        ],
+    expected = {
+        '{"id":"a': "truncated",
+        '{"id":"a"}{"id":"b"}': "not_json",
+        "{}": "missing_field:id",
+        '{"id":" "}': "missing_field:id",
+        '{"id":12}': "wrong_type:id",
+        '{"id":{"a":1}}': "wrong_type:id",
+        '{"id":"a","login":["x"],"email":7,"registered_datetime":"yesterday","last_connection_datetime":5}': (
+            "wrong_type:login wrong_type:email wrong_type:last_connection_datetime invalid_time:registered_datetime"
+        ),
+        '{"id":"a","registered_datetime":"2026-01-01T00:00:00"}': "invalid_time:registered_datetime",
+        '{"login":[1],"registered_datetime":{}}': "missing_field:id wrong_type:login wrong_type:registered_datetime",
     }
-    assert reasons(users(*expected)) == list(expected.values())
+    assert reasons(users(*expected)) == [told.split() for told in expected.values()]
 
 
 def test_a_rejected_line_keeps_what_names_its_user() -> None:
@@ -103,16 +96,9 @@ def test_a_change_was_made_on_the_day_it_landed_in() -> None:
     )
     rows = users(*lines, file=CHANGES)
     assert [row["is_deleted"] for row in rows] == [True, False, False, True, True, True, False, False]
-    assert reasons(rows) == [
-        [],
-        [],
-        [],
-        ["impossible_time:updated_at"],
-        ["impossible_time:updated_at"],
-        ["missing_field:updated_at"],
-        ["wrong_type:is_deleted"],
-        ["not_json", "missing_field:updated_at"],
-    ]
+    impossible, missing = ["impossible_time:updated_at"], "missing_field:updated_at"
+    rejected = [impossible, impossible, [missing], ["wrong_type:is_deleted"], ["not_json", missing]]
+    assert reasons(rows) == [[], [], [], *rejected]
     assert [row["updated_at"] for row in rows[:4]] == [utc(2026, 1, 1, 23, 59, 59, 999_999)] * 3 + [None]
     (untimed,) = users(at, file=UNTIMED)
     assert (untimed["reasons"], untimed["updated_at"]) == (("impossible_time:updated_at",), None)
@@ -134,16 +120,8 @@ def test_csv_columns_are_found_by_their_header(file: str) -> None:
 
 def test_broken_csv_lines_are_rejected_without_shifting_columns() -> None:
     lines = ("id;login;email", "u1;ann", "u1;ann;e;x", 'u1;"ann;e', 'u1;"ann"x;e', "", ";ann;e", ";" * 30_000)
-    assert reasons(users(*lines, file="u.csv")) == [
-        ["header"],
-        ["not_csv"],
-        ["not_csv"],
-        ["not_csv"],
-        ["not_csv"],
-        ["empty_line"],
-        ["missing_field:id"],
-        ["not_csv"],
-    ]
+    expected = "header not_csv not_csv not_csv not_csv empty_line missing_field:id not_csv"
+    assert reasons(users(*lines, file="u.csv")) == [[reason] for reason in expected.split()]
 
 
 def test_csv_files_without_readable_headers_are_rejected_whole() -> None:

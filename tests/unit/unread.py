@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from pyspark import cloudpickle
 
-from blogdata.landing.records import LineReader, Values
+from blogdata.landing.lines import LineReader, Values
 
 
 class Unread(LineReader):

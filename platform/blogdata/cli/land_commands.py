@@ -52,8 +52,7 @@ def simulate(
     landed; a command that was interrupted is repeated.
     """
     from blogdata.simulator import landing_zone as simulator
-    from blogdata.simulator.feed_faults import FaultRates, load_faults
-    from blogdata.simulator.spec import SimulationSpec
+    from blogdata.simulator.spec import FaultRates, SimulationSpec, load_faults
 
     target = _landing(landing)
     begun = time.monotonic()
@@ -142,7 +141,7 @@ def logs(
     """
     from blogdata.cli.land_logs import land_logs
     from blogdata.landing.log_splitter import LOGS
-    from blogdata.landing.suppressed_lines import erase_known
+    from blogdata.landing.suppression_list import erase_known
     from blogdata.operate.config import LogSettings, home, load
 
     # With a landing zone of its own a command needs no home: one that is not there declares nothing, and is not made.

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, cast
@@ -55,9 +55,8 @@ class NamedLog:
     def as_json(self) -> dict[str, Any]:
         if self.landed is None:
             return {"file": self.file, "outcome": "refused", "reason": self.error and self.error.what}
-        made = {"bytes": None, "sha256": None} if self.landed.replica is None else asdict(self.landed.replica)
         where = {"landed": str(self.landed.path), "outcome": self.landed.outcome, "formats": self.formats}
-        return {"file": self.file, **where, **made}
+        return {"file": self.file, **where, "sha256": self.landed.sha256}
 
 
 def land_logs(

@@ -1,9 +1,8 @@
 """The client of a logged request: an address in its one normal form, or a host name.
 
-Who sends a request can put anything into `X-Forwarded-For` and `Forwarded`: only what a proxy that the settings name
-has appended is believed. Behind such a proxy the list is read from the right. Named proxies in it are passed, the first
-other address is the client. A word that is no address ends the search at the address before it: whoever hides behind a
-proxy shares the address of that proxy.
+A visitor can put anything into `X-Forwarded-For` and `Forwarded`, so only what a proxy of the settings has appended
+counts. Behind such a proxy the list is read from the right: the first address that is none of these proxies is the
+client. A word that is no address ends the search at the address before it.
 
 IPv4 has no port (`203.0.113.9:4711`), IPv6 neither brackets, port nor zone and the form of RFC 5952, IPv4 written as
 IPv6 (`::ffff:203.0.113.9`) is IPv4, and a host name is in lower case. Nothing else is a client: not `-` or `unix:`, and

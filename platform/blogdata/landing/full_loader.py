@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.files import alone, hidden
-from blogdata.landing import table_rows
 from blogdata.landing.landed_formats import same_bytes
 from blogdata.landing.landed_links import require_within
 from blogdata.landing.readiness_marker import is_data, mark
@@ -81,6 +80,8 @@ def land(
 ) -> Load:
     """Land all rows of a table, read at one state of it, as a complete delivery."""
     from psycopg import sql
+
+    from blogdata.landing import table_rows
 
     target = folder / f"{folder.parent.name}.json"
     require_within([target], landing)

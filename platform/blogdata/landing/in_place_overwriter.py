@@ -30,7 +30,7 @@ from typing import IO, Any, cast
 
 from blogdata.errors import PlatformError, TransientError
 from blogdata.landing.landed_formats import MARK, content, stored_as
-from blogdata.landing.lines import FILLER, LONGEST, is_erased
+from blogdata.landing.lines import FILLER, LONGEST, kept_lines
 
 STAGED = ".erasing"
 """Ending of the hidden file in which a file is written anew."""
@@ -50,7 +50,7 @@ def overwrite(file: Path, goes: Goes, *, before: Callable[[Path], None] = lambda
     """
     target = file.resolve()
     state = _state(target)
-    gone = frozenset(goes(_left(target)))
+    gone = frozenset(goes(line for line in kept_lines(target) if line[1]))
     if gone:
         try:
             _replace(target, gone, state, before)
@@ -111,18 +111,9 @@ def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
             offset += len(line)
 
 
-def _raw_of(offset: int, line: bytes) -> bytes:
-    raw = line.removesuffix(b"\n")
-    return raw if offset else raw.removeprefix(MARK)
-
-
-def _left(file: Path) -> Iterator[tuple[int, bytes]]:
-    raws = ((offset, _raw_of(offset, line)) for offset, line in _lines(file))
-    return ((offset, raw) for offset, raw in raws if raw and not is_erased(raw))
-
-
 def _blank(offset: int, line: bytes) -> bytes:
-    raw = _raw_of(offset, line)
+    raw = line.removesuffix(b"\n")
+    raw = raw if offset else raw.removeprefix(MARK)
     return line.replace(raw, FILLER * len(raw), 1)
 
 

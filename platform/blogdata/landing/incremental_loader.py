@@ -13,9 +13,8 @@ further file. So a load may be repeated, cut off or run for old windows at any t
 load reads the windows of an overlap again, which finds rows that were committed late with an early time; of a
 transaction that stays open for longer, the rows come when their window is loaded by name.
 
-Rows whose time is null, `-infinity` or still to come land apart, once each, to be dead-lettered (:data:`UNTIMED`).
-Those before the first window are counted. Soft deletes travel as another line; hard deletes are unseen, as a row that
-is gone cannot be read.
+Rows whose time is null, `-infinity` or still to come land apart, once each, to be dead-lettered (:data:`UNTIMED`). Soft
+deletes travel as another line; hard deletes are unseen, as a row that is gone cannot be read.
 The trap: to remember the newest time that was read and to continue after it. Rows of that very instant that are
 committed later are lost, or doubled if it is included; and a row with a time in the year 2099 ends all loading.
 When not to use it: if rows are changed without a new time, or hard deletes must be seen; then Change Data Capture, or a
@@ -26,37 +25,30 @@ Source: Data Engineering Design Patterns, ch. 2.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from blogdata.contract.column_types import Field
+import psycopg
+from psycopg import sql
+
+from blogdata.contract.column_types import Field, Struct
 from blogdata.contract.partitions import Grain, between, following, start_of
 from blogdata.files import alone, hidden, write_atomically
 from blogdata.landing import table_rows
 from blogdata.landing.landed_links import require_within
-from blogdata.landing.lines import kept_lines
+from blogdata.landing.lines import UNTIMED, kept_lines
 from blogdata.landing.readiness_marker import FLAG, is_data, mark
 from blogdata.landing.sizes import count_erased
 
-if TYPE_CHECKING:
-    import psycopg
-    from psycopg import sql
-
-UNTIMED = "-untimed-"
-"""Part of the name of files with rows whose time is in no window."""
 AHEAD = timedelta(hours=1)
 """How far the clock of who writes the rows may be ahead."""
 _ENDING = ".jsonl"
 """The stream of visits, which takes what comes within seconds, leaves files with this ending to the batch."""
 _KEY_FORMATS = {Grain.HOUR: 'YYYY-MM-DD"T"HH24', Grain.DAY: "YYYY-MM-DD"}
-
-Shape = Mapping[str, Any]
-"""Fields of a line: each is a column of the table, or a shape again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +58,9 @@ class DeltaTable:
     name: str
     delta: str
     announced: tuple[Field, ...]
-    shape: Shape
+    """The columns that are read."""
+    line: tuple[Field, ...]
+    """The fields of a line, each with the values of the column of its name, or with fields again."""
     prefix: str
     grain: Grain
 
@@ -80,20 +74,16 @@ def load(
     *,
     now: datetime,
     untimed_in: str,
-    count_before: bool = False,
     prepare: Callable[[Path], object] = lambda _: None,
 ) -> Load:
     """Land the rows of a table that have not landed, of the windows from `first` to `last`.
 
     Those without a usable time land in the window `untimed_in`.
     """
-    from psycopg import sql
-
     delta, future = sql.Identifier(table.delta), now + AHEAD
     begin, end = start_of(first, table.grain), min(start_of(following(last, table.grain), table.grain), future)
     timed = sql.SQL("{0} >= {1} AND {0} < {2}").format(delta, sql.Literal(begin), sql.Literal(end))
     untimed = sql.SQL("{0} IS NULL OR {0} >= {1} OR {0} = '-infinity'").format(delta, sql.Literal(future))
-    earlier = sql.SQL("{0} > '-infinity' AND {0} < {1}").format(delta, sql.Literal(begin))
     with alone(landed), table_rows.snapshot(connection, table.name):
         source = table_rows.describe(connection, table.name, table.announced, delta=table.delta)
         loaded = Load(table, landed, prepare)
@@ -108,9 +98,6 @@ def load(
         # What has landed before a value that cannot be read is there already the second time.
         table_rows.each_row(connection, source, timed, load_timed)
         loaded.window(untimed_in, table_rows.each_row(connection, source, untimed, of_no_window), UNTIMED)
-        if count_before:
-            count = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(source.identifier, earlier)
-            loaded.before = next(iter(connection.execute(count).fetchall()))[0]
     return loaded
 
 
@@ -118,26 +105,21 @@ def _lines(
     connection: psycopg.Connection, table: DeltaTable, source: table_rows.SourceTable, where: sql.Composable
 ) -> Iterator[tuple[str, bytes]]:
     """Read rows in the order of their times, each as its window and its line."""
-    from psycopg import sql
-
     key_format = sql.Literal(_KEY_FORMATS[table.grain])
     window = sql.SQL("to_char({} AT TIME ZONE 'UTC', {})").format(sql.Identifier(table.delta), key_format)
     query = sql.SQL("SELECT coalesce({}, '') || ' ' || {}::text FROM ({} WHERE {}) r ORDER BY {}").format(
-        window, _object(table.shape), table_rows.columns_of(source), where, sql.Identifier(table.delta)
+        window, _object(table.line), table_rows.columns_of(source), where, sql.Identifier(table.delta)
     )
     for row in table_rows.read(connection, query):
         key, _, line = row.partition(b" ")
         yield key.decode(), line
 
 
-def _object(shape: Shape) -> sql.Composable:
-    from psycopg import sql
-
-    parts = [
-        part
-        for name, value in shape.items()
-        for part in (sql.Literal(name), sql.Identifier(value) if isinstance(value, str) else _object(value))
+def _object(fields: Sequence[Field]) -> sql.Composable:
+    values = [
+        _object(field.type.fields) if isinstance(field.type, Struct) else sql.Identifier(field.name) for field in fields
     ]
+    parts = [part for field, value in zip(fields, values, strict=True) for part in (sql.Literal(field.name), value)]
     return sql.SQL("json_build_object({})").format(sql.SQL(", ").join(parts))
 
 
@@ -151,8 +133,6 @@ class Load:
     rows: dict[str, int] = field(default_factory=dict)
     new: dict[str, int] = field(default_factory=dict)
     """Of these rows those that had not landed."""
-    before: int | None = None
-    """Rows before the first window, which are not loaded, if they were counted."""
 
     def windows(self, lines: Iterator[tuple[str, bytes]], keys: Sequence[str]) -> None:
         """Land what is new in each window; `lines` are in the order of the windows."""

@@ -9,20 +9,22 @@ many small ones.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from urllib.parse import quote
 
 import pyarrow as pa
 
+from blogdata.contract.contract import Contract
+from blogdata.contract.schema import Column as ContractColumn
 from blogdata.errors import PlatformError
 from blogdata.landing.landed_formats import DAMAGED, MARK, content, extension, stored_as
 from blogdata.landing.landed_links import leading_out, require_within
-from blogdata.landing.records import LineReader
 from blogdata.table.store_faults import landed_unreadable, landed_vanished
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 REPLAY_PREFIX = "replay-"
 """File name prefix of corrected dead letters."""
+UNTIMED = "-untimed-"
+"""Part of the name of files with rows of a table whose time is in no window (Incremental Loader)."""
 POSITION = pa.schema(
     [
         pa.field("raw", pa.binary(), nullable=False),
@@ -52,6 +56,40 @@ _OPENING_BYTES = 1 << 16
 _PACKED = 6
 """How many bytes of work a stored byte of a compressed file is, about."""
 _BATCH_LINES, _BATCH_BYTES = 5_000, 8 << 20
+_TYPES = {
+    "STRING": pa.string(),
+    "BOOLEAN": pa.bool_(),
+    "BIGINT": pa.int64(),
+    "TIMESTAMP": pa.timestamp("us", "UTC"),
+    "ARRAY<STRING>": pa.list_(pa.string()),
+}
+_PLACE = ("raw", "source_file", "source_offset", "arrival_hour", "load_date")
+Values = tuple[object, ...]
+"""One value for each column of a reader; of a rejected line any may be None but the reasons."""
+
+
+class LineReader(ABC):
+    """Reads landed lines into the columns of a contract; picklable, so that Spark's workers have the same one."""
+
+    contract: ClassVar[Contract]
+    """The dataset of the lines. `reasons` LIST<STRING> is one of its columns, empty for a usable line."""
+
+    @property
+    def columns(self) -> tuple[ContractColumn, ...]:
+        """The columns that a line becomes: those of the contract, in this order, but for the line and its place."""
+        return tuple(column for column in self.contract.columns if column.name not in _PLACE)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(column.name, _TYPES[column.type]) for column in self.columns])
+
+    @abstractmethod
+    def of_file(self, file: str, partition: str) -> Callable[[int, bytes], Values]:
+        """Return what reads the lines of a file in their order, by byte offset and bytes without the line feed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +211,7 @@ class Work:
         for piece in pieces:
             file = self.root / piece.file
             with faults_of(file):
-                if _is_inside(file, self.root):
+                if is_inside(file, self.root):
                     read_line = self.reader.of_file(piece.file, piece.partition)
                     every = lines(file, self.longest, piece.start, piece.end)
                     rows = (line for line in every if not is_erased(line[1]))
@@ -229,7 +267,7 @@ def _taken(rows: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     return taken
 
 
-def _is_inside(file: Path, root: Path) -> bool:
+def is_inside(file: Path, root: Path) -> bool:
     """Return whether to open a file: a link or pipe may have taken its place since; one that is gone is named then."""
     return leading_out(file, root) is None and (file.is_file() or not file.exists())
 

@@ -231,7 +231,6 @@ def compile_object(name: str, declaration: str) -> JsonFormat:
 
 
 def unusable(declaration: str, what: str) -> LogFormatUnusable:
-    """Build the error for a declaration that cannot be compiled."""
     return LogFormatUnusable(
         what=f"the log format cannot be read: {what}",
         where=declaration,

@@ -139,7 +139,6 @@ class LogFormats:
     zone: tzinfo = timezone.utc
 
     def of_log(self) -> LogReader:
-        """Begin a log."""
         return LogReader(self)
 
     def hour_of(self, line: bytes) -> str | None:
@@ -159,11 +158,8 @@ class LogReader:
     def read(self, line: str, *, within: bool = False) -> tuple[str, Fields] | Misfit:
         """Return the name of a line's format and its fields, or where it departs from the nearest format.
 
-        It has all of :data:`REQUIRED`, but for one of the format `comment`: that has no fields, or, if it is a part
-        that a later line ends, the time at which it was written.
-
-        Args:
-            within: Whether the line is the text of an entry: it is none itself.
+        A request has all of :data:`REQUIRED`. A line of the format `comment` has no fields, or, if it is a part that a
+        later line ends, the time at which it was written. `within`: it is the text of an entry, and none itself.
         """
         bare = bare_line(line)
         body = body_of(bare)
@@ -192,9 +188,9 @@ class LogReader:
     def joined(self, entry: Entry, place: int = 0) -> tuple[tuple[str, Fields] | Misfit, list[Written]]:
         """Read the line that an entry ends; what it begins is kept for the next entry of its stream.
 
-        Returns:
-            What the entry is read as, and the lines of which no further part will come: its own, behind one that never
-            ended if it is a request by itself; if it is none, either way.
+        Return what the entry is read as, and the lines of which no further part will come: the joined line; or, if the
+        entry is a request by itself, the line that never ended and the entry; or, if neither is, the joined line and
+        the entry.
         """
         begun, alone = self.begun.pop(entry.stream, Written("", ())), Written(entry.text, (place,))
         whole = Written(begun.text + entry.text, begun.places + alone.places)
@@ -223,7 +219,7 @@ class LogReader:
         return Misfit(format="combined", field="encoding") if whole is None else self.read(whole, within=True)
 
     def begin(self, header: str) -> None:
-        """Take a `#Fields` line for that of the lines below."""
+        """Read the lines below by a `#Fields` line."""
         self.header = header
         columns = columns_of(header)
         declared = [reader for reader in self._formats.declared if isinstance(reader, ColumnFormat)]

@@ -146,7 +146,6 @@ class ColumnFormat:
         return (self,)
 
     def read(self, body: str) -> tuple[str, dict[str, str]] | None:
-        """Return the name of the format and the fields of a line; None if it does not fit."""
         values = self._values(body)
         if self.lacks or len(values) < len(self.columns) or not all(values[: len(self.columns)]):
             return None
@@ -155,7 +154,7 @@ class ColumnFormat:
         return self.name, composed(self._decoded({field: values[at] for field, at in self.taken.items()}))
 
     def misfit(self, body: str) -> tuple[int, int, str]:
-        """Return the same as of a format of text."""
+        """Return the same as :meth:`TextFormat.misfit`."""
         values, fields, fits = self._values(body), self._fields, 0
         for at, column in enumerate(self.columns):
             check = self._checks.get(at)
@@ -165,7 +164,6 @@ class ColumnFormat:
         return fits, len(self.columns), self.lacks or "end"
 
     def user(self, body: str) -> str:
-        """Return what a line has for the user."""
         return dict(zip(self.all_columns, body.split("\t" if "\t" in body else " "), strict=False)).get(USER, "")
 
     @cached_property
@@ -194,22 +192,19 @@ class ColumnFormat:
 
 
 USER = "cs-username"
-"""The column of the name of a user."""
 EDGE = "x-edge-location"
 """A column that only CloudFront has, which encodes what is not ASCII by percent; others write `+` for a space."""
 _SPACED = frozenset(("agent", "forwarded"))
-"""Fields that have spaces."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JsonFormat:
-    """A log format of JSON objects: the keys of the places where each field may be; the first that has any counts."""
+    """A log format of JSON objects: the paths at which each field may be, of which the first with a value counts."""
 
     name: str
     paths: Mapping[str, tuple[tuple[str | int, ...], ...]]
 
     def read(self, document: object) -> dict[str, str]:
-        """Return the fields that an object has."""
         match = dict.fromkeys(self._dashes, "-")
         for field, paths in self.paths.items():
             for path in paths:
@@ -226,7 +221,7 @@ class JsonFormat:
 
     @cached_property
     def _dashes(self) -> tuple[str, ...]:
-        """The fields whose absence is known, since the object has all headers: there is none, as a dash says."""
+        """The headers that a client did not send if they are absent, since the object has all of them."""
         return tuple(
             name
             for name in ("referrer", "agent")
@@ -235,7 +230,7 @@ class JsonFormat:
 
 
 def composed(captured: dict[str, str]) -> dict[str, str]:
-    """Compose the fields that a format has in pieces."""
+    """Compose the fields of a request from the pieces that a format has."""
     fields = {name: text for name, text in captured.items() if name in _WHOLE}
     if LISTED in captured and "forwarded" not in captured:
         fields["forwarded"] = captured[LISTED].rstrip(" ,")

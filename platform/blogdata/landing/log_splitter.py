@@ -1,40 +1,106 @@
 """Replicates a growing access log, byte for byte, into the hours in which its lines were logged.
 
-Part of the Passthrough Replicator, whose card has the reasons. The progress of a log is written last
-(:mod:`.log_progress`): after a crash at any moment, the same call again produces the same parts.
+Part of the Passthrough Replicator, whose card has the reasons. A small file beside the logs has the progress of each,
+and is written last: after a crash at any moment, the same call again produces the same parts. A log without a valid
+one, since producers write in the landing zone, too, is split again from its beginning, into the same parts.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import IO
 
+from pydantic import TypeAdapter, ValidationError
+
 from blogdata.contract.partitions import Grain, between, following, key_of
 from blogdata.errors import PlatformError
-from blogdata.files import hidden
-from blogdata.landing import log_progress
-from blogdata.landing.landed_formats import BLOCK, DAMAGED, LONGEST_NAME, content, digested, same_bytes
+from blogdata.files import hidden, write_whole
+from blogdata.landing.landed_formats import BLOCK, DAMAGED, LONGEST_NAME, content, digested, same_bytes, shortened
 from blogdata.landing.landed_links import Obstacle, leading_out, require_within, stray
 from blogdata.landing.log_declarations import HEADER
 from blogdata.landing.log_formats import LogFormats, LogReader
-from blogdata.landing.log_progress import PROGRESS, STAMP, Taken
-from blogdata.landing.readiness_marker import FLAG, mark, printable, unreadable
+from blogdata.landing.readiness_marker import FLAG, mark, printable, start_of_key, unreadable
 
 LOGS = "access_logs"
+PROGRESS = ".replicated"
+"""Folder, beside the logs, of the files with their progress."""
 LONGEST_SILENCE_HOURS = 31 * 24
 """Maximum length of a gap, in hours, whose hours count as empty; a longer gap gets no folders."""
+STAMP = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d"
+"""Time of a copy in the name of a part; it sorts after the hour that it begins with."""
 PART = rf"([^/]+)-({STAMP})-(\d{{12}})\.log(?:\.part)?$"
 """File name of a part: log, time taken, start offset in the log. Older parts have no time and do not match."""
 UNENDED = ".part"
 """Ending of the name of a part that is the begin of a line; it makes way for the whole line, under another name."""
+_OFFSET = re.compile(rf"-(?:{STAMP}-)?(\d{{12}})\.log(?:\.part)?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """Progress of a log, whose incomplete last line is a part of its own."""
+
+    covered: int
+    """Decompressed bytes that were taken as complete lines."""
+    sha256: str
+    hour: str | None
+    """That of the last complete line."""
+    source_size: int
+    source_mtime_ns: int
+    header: str
+    """The `#Fields` line above what is appended later."""
+    erased_sha256: str | None = None
+    """Digest of the bytes taken once the lines that are being erased are."""
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """The digests that the bytes taken may have, before and after lines of them were erased."""
+        return (self.sha256,) if self.erased_sha256 is None else (self.sha256, self.erased_sha256)
+
+
+_TAKEN = TypeAdapter(Taken)
+
+
+def progress_file(log: Path) -> Path:
+    # Written under `.….json.partial`.
+    return log.parent / PROGRESS / f"{shortened(log.name, LONGEST_NAME - 14)}.json"
+
+
+def write_progress(log: Path, taken: Taken) -> None:
+    write_whole(progress_file(log), json.dumps(asdict(taken)).encode())
+
+
+def progress_of(log: Path) -> Taken | None:
+    """Read the progress of a log; None if there is none, or none that can be believed."""
+    return _progress_in(progress_file(log))
+
+
+def _progress_in(file: Path) -> Taken | None:
+    if not file.is_file():
+        return None
+    try:
+        taken = _TAKEN.validate_json(file.read_bytes(), strict=True)
+    except ValidationError:
+        return None
+    is_hour = taken.hour is None or start_of_key(taken.hour, Grain.HOUR) is not None
+    return taken if is_hour and taken.covered >= 0 else None
+
+
+def is_done(log: Path) -> bool:
+    try:
+        taken, stat = progress_of(log), log.stat()
+    except OSError:
+        # Splitting it meets the same error, and reports it.
+        return False
+    return taken is not None and (taken.source_size, taken.source_mtime_ns) == (stat.st_size, stat.st_mtime_ns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,17 +112,10 @@ class SplitReport:
     lines: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class SplitLog:
-    log: Path
-    report: SplitReport | None = None
-    fault: PlatformError | None = None
-
-
 def unsplit_logs(landing: Path) -> list[Path]:
     """List landed logs that are new or have changed since they were split, by name; none behind a refused link."""
     logs = [log for log in _logs(landing) if isinstance(log, Path)]
-    return [log for log in logs if not log_progress.is_done(log)]
+    return [log for log in logs if not is_done(log)]
 
 
 def refused_logs(landing: Path) -> list[Obstacle]:
@@ -89,16 +148,16 @@ def _judged(path: Path, zone: str) -> Path | Obstacle | None:
     return path if readable else Obstacle(path=printable(str(path)), why="may not be read")
 
 
-def split_all(landing: Path, known: LogFormats, *, now: datetime) -> Iterator[SplitLog]:
+def split_all(landing: Path, known: LogFormats, *, now: datetime) -> Iterator[tuple[Path, SplitReport | PlatformError]]:
     """Split the logs that are new or have changed, the oldest first; one that cannot be split stops no other."""
     logs = oldest_first(unsplit_logs(landing), known, now=now)
     for at, log in enumerate(logs, start=1 - len(logs)):
         # Lines are ordered by the time at which they were taken: within one call, too, by that of their log.
         taken_at = now + timedelta(seconds=at)
         try:
-            yield SplitLog(log=log, report=split_by_hour(log, landing, known, now=now, taken_at=taken_at))
+            yield log, split_by_hour(log, landing, known, now=now, taken_at=taken_at)
         except PlatformError as error:
-            yield SplitLog(log=log, fault=error)
+            yield log, error
 
 
 def oldest_first(logs: Iterable[Path], known: LogFormats, *, now: datetime) -> list[Path]:
@@ -124,7 +183,7 @@ def split_by_hour(
     after `now`, stays with the line before it; such lines at the start go with the first readable line, and a log
     without any goes to the hour of `now`.
     """
-    require_within([log_file, log_progress.file_of(log_file)], landing)
+    require_within([log_file, progress_file(log_file)], landing)
     taken = (taken_at or now).astimezone(timezone.utc).strftime("%Y-%m-%dT%H-%M-%S")
     try:
         return _split(log_file, landing, known, now, taken)
@@ -137,15 +196,15 @@ def split_by_hour(
 
 
 def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at: str) -> SplitReport:
-    newest, prefix, taken = key_of(now, Grain.HOUR), _prefix(log), log_progress.read(log)
+    newest, prefix, taken = key_of(now, Grain.HOUR), _prefix(log), progress_of(log)
     since = (taken and taken.hour) or ""
-    _remove(log_progress.unfinished(landing, prefix, since=since), landing)
-    before = log_progress.parts(landing, prefix, since=since)
+    _remove(_in_hours(landing, f".{prefix}-*.log*.partial", since), landing)
+    before = _parts(landing, prefix, since)
     # What is appended later sorts later, however soon after a call, and with however many others, a log is split again.
     stamps = [part[2] for _, path in before if (part := re.fullmatch(PART, path.name))]
     status = log.stat()
     if taken is None and not before:
-        log_progress.require_new(log)
+        _require_new(log)
     start, digest = taken.covered if taken else 0, hashlib.sha256()
     end, size = _survey(log, taken, digest)
     hour = since or _first_hour(log, known, newest) or newest
@@ -160,7 +219,7 @@ def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at:
         settled, header = run.hour if end > start else since or None, run.log.header
         run.write(file, end, size, ending=UNENDED)
     # The part of a once incomplete last line that has moved, and stale parts of an interrupted call.
-    later = [path for offset, path in log_progress.parts(landing, prefix, since=since) if offset >= start]
+    later = [path for offset, path in _parts(landing, prefix, since) if offset >= start]
     _remove((path for path in later if path not in run.parts), landing)
     empty = _flag(landing, run)
     progress = Taken(
@@ -171,8 +230,39 @@ def _split(log: Path, landing: Path, known: LogFormats, now: datetime, taken_at:
         source_mtime_ns=status.st_mtime_ns,
         header=header,
     )
-    log_progress.write(log, progress)
+    write_progress(log, progress)
     return SplitReport(parts=run.parts, empty_hours=empty, lines=run.lines)
+
+
+def _require_new(log: Path) -> None:
+    """Refuse a log that begins with what was taken from another one."""
+    others = ((file.stem, _progress_in(file)) for file in (log.parent / PROGRESS).glob("*.json"))
+    begun = ((name, taken) for name, taken in others if taken and taken.covered)
+    known = ((taken.covered, sha256, name) for name, taken in begun for sha256 in taken.digests)
+    digest, position = hashlib.sha256(), 0
+    with content(log) as file:
+        for covered, sha256, name in sorted(known):
+            position += digested(file, covered - position, digest)
+            if position < covered:
+                return
+            if digest.hexdigest() == sha256:
+                raise PlatformError(
+                    what=f"the log begins with what was taken from {name}: it is the same one, rotated or copied",
+                    where=str(log),
+                    next_step="nothing was taken from it: remove the copy; the command that lands logs knows a rotated "
+                    "one again",
+                )
+
+
+def _parts(landing: Path, prefix: str, since: str) -> list[tuple[int, Path]]:
+    paths = _in_hours(landing, f"{prefix}-*.log*", since)
+    matches = [(_OFFSET.fullmatch(path.name.removeprefix(prefix)), path) for path in paths]
+    return sorted((int(match[1]), path) for match, path in matches if match is not None)
+
+
+def _in_hours(landing: Path, names: str, since: str) -> list[Path]:
+    days = [day for day in landing.glob("visits/date=*") if day.name >= f"date={since[:10]}"]
+    return [path for day in days for path in day.glob(f"hour=*/{names}")]
 
 
 def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int, int]:
@@ -194,6 +284,7 @@ def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int,
 
 
 def last_header(log: Path, end: int) -> str:
+    """Return the last `#Fields` line before a byte of a log."""
     header = b""
     with content(log) as file:
         for piece, begins in _pieces(file, end):

@@ -38,25 +38,19 @@ STAGED = ".landing"
 """Name of a copy until it is known which log it is of."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Replica:
-    bytes: int
-    sha256: str
-
-
-def replicate(source: Path, target: Path) -> Replica:
-    """Copy a file byte for byte; the target appears only when it is complete and verified."""
+def replicate(source: Path, target: Path) -> str:
+    """Copy a file byte for byte; the target appears only when it is complete and verified. Return its SHA-256."""
     partial = hidden(target)
     try:
-        replica = _copied(source, partial)
+        sha256 = _copied(source, partial)
     except PlatformError:
         partial.unlink(missing_ok=True)
         raise
     partial.replace(target)
-    return replica
+    return sha256
 
 
-def _copied(source: Path, partial: Path) -> Replica:
+def _copied(source: Path, partial: Path) -> str:
     taken, size = hashlib.sha256(), 0
     with source.open("rb") as reading, partial.open("wb") as writing:
         before = os.fstat(reading.fileno())
@@ -81,7 +75,7 @@ def _copied(source: Path, partial: Path) -> Replica:
         )
     # The times of copies tell which of them was written to last, as those of the sources do.
     os.utime(partial, ns=(before.st_mtime_ns, before.st_mtime_ns))
-    return Replica(bytes=size, sha256=taken.hexdigest())
+    return taken.hexdigest()
 
 
 def _still_begins(file: IO[bytes], before: os.stat_result, size: int, sha256: str) -> bool:
@@ -102,7 +96,8 @@ class Replicated:
     """`same`: all of it was there, under any name; `beginning`: more than that; `grown`: an existing copy was its
     beginning and was replaced; `renamed`: another log has its name, so a content hash was added; `empty`: it has no
     byte yet, and needs no copy."""
-    replica: Replica | None = None
+    sha256: str | None = None
+    """Of a copy that was made."""
 
 
 def land(
@@ -124,16 +119,16 @@ def land(
             return Replicated(path=known[1], outcome=known[0])
         staged = folder / STAGED
         try:
-            replica = replicate(source, staged)
+            sha256 = replicate(source, staged)
             if _is_empty(staged, source):
                 return Replicated(path=target, outcome="empty")
             prepare(staged)
             # The source may have changed, and be another log by now.
-            outcome, path = _known(staged, folder) or _unused(target, replica)
+            outcome, path = _known(staged, folder) or _unused(target, sha256)
             if outcome in ("same", "beginning"):
                 return Replicated(path=path, outcome=outcome)
             staged.replace(path)
-            return Replicated(path=path, outcome=outcome, replica=replica)
+            return Replicated(path=path, outcome=outcome, sha256=sha256)
         finally:
             for left in (staged, hidden(staged)):
                 left.unlink(missing_ok=True)
@@ -176,11 +171,11 @@ def _is_there(path: Path) -> bool:
     return path.is_file() and leading_out(path, path.parent.parent) is None and path.stat().st_size > 0
 
 
-def _unused(target: Path, replica: Replica) -> tuple[LandOutcome, Path]:
+def _unused(target: Path, sha256: str) -> tuple[LandOutcome, Path]:
     if not _is_there(target):
         return "new", target
     stem, dot, rest = target.name.partition(".")
-    return "renamed", target.with_name(shortened(f"{stem}-{replica.sha256[:8]}{dot}{rest}"))
+    return "renamed", target.with_name(shortened(f"{stem}-{sha256[:8]}{dot}{rest}"))
 
 
 def _is_empty(copy: Path, source: Path) -> bool:

@@ -66,18 +66,12 @@ def printable(name: str) -> str:
 
 
 def is_data(name: str) -> bool:
-    """Return whether an entry of that name may be data; all others are hidden."""
+    """Return whether an entry of that name is data; all others are hidden."""
     return name[0] not in "_."
 
 
 def unreadable(path: str, error: OSError) -> Obstacle:
     return Obstacle(path=printable(path), why=f"may not be read: {error.strerror}")
-
-
-def irregular(file: Path) -> Obstacle | None:
-    """Return why an entry that is listed as a file must not be opened: it is a pipe, say; None if it may be."""
-    is_one = file.is_file() or not file.exists()
-    return None if is_one else Obstacle(path=printable(str(file)), why="is neither a file nor a folder")
 
 
 def astray(folder: str, zone: str, prefixes: Sequence[str]) -> list[str]:

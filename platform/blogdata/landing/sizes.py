@@ -49,16 +49,11 @@ class LandedSize:
         return self.lines - self.erased, self.bytes - self.erased_bytes
 
 
-def measure(file: Path, bounds: Bounds | None = None) -> LandedSize:
+def measure(file: Path, bounds: Bounds = Bounds()) -> LandedSize:
     """Count the lines and bytes of a file, plain or compressed, in constant memory, as they will be read."""
-    with faults_of(file):
-        return _measured(file, bounds or Bounds())
-
-
-def _measured(file: Path, bounds: Bounds) -> LandedSize:
     lines = total = unfinished = 0
     may_be_erased = False
-    with content(file) as stream:
+    with faults_of(file), content(file) as stream:
         # No line within a chunk is too long, so only lines that span chunks have to be measured.
         size = min(CHUNK, bounds.longest_line)
         chunk = _first(stream, size)
@@ -83,7 +78,8 @@ def _measured(file: Path, bounds: Bounds) -> LandedSize:
             chunk = stream.read(size)
     # A last line without a line feed is a line too.
     last = int(unfinished > 0)
-    erased, erased_bytes = count_erased(file) if may_be_erased else (0, 0)
+    with faults_of(file):
+        erased, erased_bytes = count_erased(file) if may_be_erased else (0, 0)
     return LandedSize(lines=lines + last, bytes=total + last, erased=erased, erased_bytes=erased_bytes)
 
 
@@ -109,7 +105,7 @@ def _refused(file: Path, why: str, next_step: str) -> LandedFileRefused:
     )
 
 
-def judge_all(files: Sequence[Path], root: Path, bounds: Bounds | None = None) -> list[LandedSize | PlatformError]:
+def judge_all(files: Sequence[Path], root: Path, bounds: Bounds = Bounds()) -> list[LandedSize | PlatformError]:
     """Measure several files in parallel; each has its size, or the error that :func:`measure` raised."""
     require_within(files, root)
 
@@ -123,7 +119,7 @@ def judge_all(files: Sequence[Path], root: Path, bounds: Bounds | None = None) -
         return list(pool.map(judged, files))
 
 
-def measure_all(files: Sequence[Path], root: Path, bounds: Bounds | None = None) -> list[LandedSize]:
+def measure_all(files: Sequence[Path], root: Path, bounds: Bounds = Bounds()) -> list[LandedSize]:
     sizes = []
     for size in judge_all(files, root, bounds):
         if isinstance(size, PlatformError):

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 from blogdata.contract.partitions import Grain, start_of
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
-from blogdata.landing.landed_links import leading_out
-from blogdata.landing.lines import Bounds, read_listed
-from blogdata.landing.readiness_marker import irregular, scan
-from blogdata.landing.records import LineReader
+from blogdata.landing.lines import Bounds, LineReader, is_inside, read_listed
+from blogdata.landing.readiness_marker import scan
 from blogdata.landing.sizes import LandedSize, measure_all
 from blogdata.table.audit import FileFigures
 from blogdata.table.store_faults import LandedFileVanished
@@ -80,8 +78,7 @@ class StreamedFiles:
         hours = {
             path: hour
             for path in map(Path, paths)
-            if not (leading_out(path, landing) or irregular(path))
-            and (hour := arrival_hour(str(path.relative_to(landing)))) is not None
+            if is_inside(path, landing) and (hour := arrival_hour(str(path.relative_to(landing)))) is not None
         }
         try:
             sizes = dict(zip(hours, measure_all([*hours], landing, bounds), strict=True))

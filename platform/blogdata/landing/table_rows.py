@@ -30,14 +30,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+
+import psycopg
+from psycopg import sql
 
 from blogdata.contract.column_types import Field
 from blogdata.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    import psycopg
-    from psycopg import sql
 
 _Result = TypeVar("_Result")
 _MOST = 100
@@ -79,31 +78,24 @@ _COLUMNS = """
 
 @dataclass(frozen=True, kw_only=True)
 class SourceTable:
-    """A table, or a view.
-
-    Args:
-        adapted: Each column to the type it is cast to before it becomes JSON; None: as it is.
-        known_by: Columns whose digest tells rows apart.
-        unreadable: Column to the digests of rows whose value cannot be read, each to its SQLSTATE.
-    """
+    """A table, or a view."""
 
     name: str
     adapted: dict[str, str | None]
+    """Each column to the type it is cast to before it becomes JSON; None: as it is."""
     known_by: tuple[str, ...] = ()
+    """Columns whose digest tells rows apart."""
     unreadable: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Column to the digests of rows whose value cannot be read, each to its SQLSTATE."""
 
     @property
     def identifier(self) -> sql.Identifier:
-        from psycopg import sql
-
         return sql.Identifier(*self.name.split("."))
 
 
 @contextmanager
 def snapshot(connection: psycopg.Connection, table: str) -> Iterator[None]:
     """Read everything inside the block at one state of the database, and change nothing of it."""
-    import psycopg
-
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     connection.read_only = True
     try:
@@ -129,8 +121,6 @@ def snapshot(connection: psycopg.Connection, table: str) -> Iterator[None]:
 def describe(
     connection: psycopg.Connection, name: str, announced: Collection[Field], *, delta: str | None = None
 ) -> SourceTable:
-    from psycopg import sql
-
     quoted = sql.Identifier(*name.split(".")).as_string(connection)
     columns = connection.execute(_COLUMNS, [quoted]).fetchall()
     if not columns:
@@ -169,8 +159,6 @@ def each_row(
     connection: psycopg.Connection, table: SourceTable, where: sql.Composable, read: Callable[[SourceTable], _Result]
 ) -> _Result:
     """Call what reads rows of a table; again, with their values marked, if some of them cannot be read."""
-    import psycopg
-
     try:
         with connection.transaction():
             return read(table)
@@ -181,8 +169,6 @@ def each_row(
 
 def read(connection: psycopg.Connection, query: sql.Composable) -> Iterator[bytes]:
     """Read the result of a query of one text column, which is JSON behind at most a word."""
-    from psycopg import sql
-
     if _is_undeclared(connection):
         # It may have any bytes.
         connection.execute("SET LOCAL client_encoding = SQL_ASCII")
@@ -209,15 +195,11 @@ def _is_utf_8(text: bytes) -> bool:
 
 def as_json(table: SourceTable) -> sql.Composable:
     """Build the query of all rows of a table as JSON objects, with the fields in the order of its columns."""
-    from psycopg import sql
-
     return sql.SQL("SELECT row_to_json(r) FROM ({}) r").format(columns_of(table))
 
 
 def columns_of(table: SourceTable) -> sql.Composable:
     """Build the query of all columns of a table, adapted; a condition may follow it."""
-    from psycopg import sql
-
     columns = sql.SQL(", ").join(
         sql.SQL("{} AS {}").format(_column(table, name), sql.Identifier(name)) for name in table.adapted
     )
@@ -225,8 +207,6 @@ def columns_of(table: SourceTable) -> sql.Composable:
 
 
 def _column(table: SourceTable, name: str) -> sql.Composable:
-    from psycopg import sql
-
     cast = table.adapted[name]
     column = sql.SQL("{}::{}").format(sql.Identifier(name), sql.SQL(cast)) if cast else sql.Identifier(name)
     if name not in table.unreadable:
@@ -238,15 +218,11 @@ def _column(table: SourceTable, name: str) -> sql.Composable:
 
 
 def _digest(table: SourceTable) -> sql.Composable:
-    from psycopg import sql
-
     return sql.SQL("md5(ROW({})::text)").format(sql.SQL(", ").join(map(sql.Identifier, table.known_by)))
 
 
 def _marked(connection: psycopg.Connection, table: SourceTable, where: sql.Composable) -> SourceTable:
     """Find the values that cannot be read of the rows that fulfil a condition."""
-    import psycopg
-    from psycopg import sql
 
     def states(value: sql.Composable, begin: str = "") -> Iterator[tuple[str, str]]:
         """Return the rows whose value is refused, and the SQLSTATE, of those whose digest begins so."""

@@ -78,8 +78,7 @@ class Loss:
     lines: int
 
     def __str__(self) -> str:
-        more = f" and {len(self.files) - _NAMED} more" if len(self.files) > _NAMED else ""
-        return f"{self.partition} ({self.lines} of {', '.join(map(_name, self.files[:_NAMED]))}{more})"
+        return f"{self.partition} ({self.lines} of {_some(list(map(_name, self.files)), ', ')})"
 
 
 def loss(
@@ -100,10 +99,8 @@ def loss(
 
 
 def refusal(losses: Collection[Loss], *, where: str) -> PlatformError:
-    named = [str(loss) for loss in losses][:_NAMED]
-    more = f" and {len(losses) - _NAMED} more" if len(losses) > _NAMED else ""
     error = PlatformError(
-        what=f"published lines are in no landed file any more: {'; '.join(named)}{more}",
+        what=f"published lines are in no landed file any more: {_some(list(map(str, losses)), '; ')}",
         where=where,
         next_step=Remedy(
             "what was published stays; bring the files back, or if the lines are to go: ", Run(accept=ACCEPT_SIZE)
@@ -137,6 +134,10 @@ def _is_delivered_anew(published: Mapping[str, int], landed: Mapping[str, int]) 
         {file for file in files if not _name(file).startswith(REPLAY_PREFIX)} for files in (published, landed)
     )
     return not before & now and sum(landed.values()) >= sum(published.values())
+
+
+def _some(names: Sequence[str], between: str) -> str:
+    return between.join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _name(file: str) -> str:

@@ -26,7 +26,7 @@ from blogdata.errors import PlatformError
 from blogdata.files import locked
 from blogdata.landing import external_trigger, in_place_overwriter, passthrough_replicator
 from blogdata.landing.log_splitter import LOGS
-from blogdata.landing.suppressed_lines import LOCK, splitting
+from blogdata.landing.suppression_list import LOCK, splitting
 from blogdata.ledger.events import EventLog
 from blogdata.operate import secrets, spark_connect
 from blogdata.operate.config import Settings

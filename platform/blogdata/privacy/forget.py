@@ -23,8 +23,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import GoOnForgetting, Remedy, Run
 from blogdata.files import locked
 from blogdata.landing.landed_persons import Identifiers
-from blogdata.landing.suppressed_lines import erase_known
-from blogdata.landing.suppression_list import SuppressionList
+from blogdata.landing.suppression_list import SuppressionList, erase_known
 from blogdata.ledger.events import EventLog
 from blogdata.operate import spark_attached
 from blogdata.operate.config import Settings

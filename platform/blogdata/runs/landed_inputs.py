@@ -14,11 +14,10 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.landing import readiness_marker, vanished_lines
 from blogdata.landing.full_loader import ACCEPT_SIZE
-from blogdata.landing.lines import Bounds, read
+from blogdata.landing.lines import Bounds, LineReader, read
 from blogdata.landing.readiness_marker import LandedPartition
-from blogdata.landing.records import LineReader
 from blogdata.landing.sizes import LandedSize, judge_all
-from blogdata.landing.suppressed_lines import erase_known
+from blogdata.landing.suppression_list import erase_known
 from blogdata.planning.reach import delivered_on
 from blogdata.runs.step import Step, Upstream
 from blogdata.table.audit import FileFigures

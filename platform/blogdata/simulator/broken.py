@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blogdata.simulator.feed_faults import HUGE_LINES_PER_HOUR, LINE_FAULTS, FaultRates
 from blogdata.simulator.simulated_visits import DISPLAY, VISIT, Displays, Visits
-from blogdata.simulator.text import DAY_MS, FieldChange, Ints, Texts, date_time, join, literal, pick, texts
+from blogdata.simulator.spec import HUGE_LINES_PER_HOUR, LINE_FAULTS, FaultRates
+from blogdata.simulator.text import DAY_MS, FieldChange, Ints, Texts, date_time, join, pick, quoted, texts
 
 ChangeEvents: TypeAlias = Visits | Displays
 """Events that one hour has made, in the order in which they arrive."""
@@ -113,8 +113,7 @@ def _epoch_time(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> 
 
 
 def _naive_time(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
-    naive = join(literal('"'), date_time(events.event_ms[rows]), literal('"'))
-    return _time(events, rows, naive, f"invalid_time:{events.shape.time}")
+    return _time(events, rows, quoted(date_time(events.event_ms[rows])), f"invalid_time:{events.shape.time}")
 
 
 def _invalid_connected_since(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:

@@ -25,22 +25,19 @@ from blogdata.simulator.population import Population, device_snapshot, pools
 from blogdata.simulator.simulated_visits import HOURS_AHEAD, displays_of, events_per_hour, visits_of
 from blogdata.simulator.spec import FORMAT, SimulationSpec
 from blogdata.simulator.text import HOUR_MS, Ints, Texts, data, join, literal, offsets
-from blogdata.simulator.truth import (
-    CONFLICT,
-    DUPLICATE,
-    ENDED,
-    ORIGINAL,
-    TRUTH,
-    Counter,
-    Truth,
-    flag_complete,
-    is_complete,
-    load,
-    store,
-)
+from blogdata.simulator.truth import CONFLICT, DUPLICATE, ORIGINAL, TRUTH, Counter, Truth, load, store
 
+ENDED = "_ENDED"
 _COPY_LATER_HOURS = 24
 _LATER_COPIES = 0.3
+
+
+def flag_complete(folder: Path) -> None:
+    write_whole(folder / "_SUCCESS", b"")
+
+
+def is_complete(folder: Path) -> bool:
+    return (folder / "_SUCCESS").exists()
 
 
 Lines: TypeAlias = Any

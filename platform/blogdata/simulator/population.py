@@ -6,22 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from blogdata.simulator import text
 from blogdata.simulator.spec import SimulationSpec
-from blogdata.simulator.text import (
-    DAY_MS,
-    HOUR_MS,
-    Ints,
-    Texts,
-    digits,
-    encoded,
-    join,
-    join_present,
-    literal,
-    numbered,
-    pick,
-    quoted_time,
-    texts,
-)
+from blogdata.simulator.text import DAY_MS, HOUR_MS, Ints, Texts
 
 _UNKNOWN = -1
 _NEVER = np.iinfo(np.int64).max
@@ -93,37 +80,38 @@ class Population:
 
     def snapshot(self) -> Texts:
         n = self.count
-        return join(
-            literal('{"id":'),
+        return text.join(
+            text.literal('{"id":'),
             self.ids,
-            literal(',"login":'),
+            text.literal(',"login":'),
             self.logins,
-            literal(',"email":'),
+            text.literal(',"email":'),
             self._emails,
-            literal(',"registered_datetime":'),
-            quoted_time(self._registered[:n]),
+            text.literal(',"registered_datetime":'),
+            text.quoted_time(self._registered[:n]),
             _optional("first_connection_datetime", self._first_connection[:n]),
             _optional("last_connection_datetime", self._last_connection[:n]),
-            literal("}\n"),
+            text.literal("}\n"),
         )
 
     def _render(self) -> None:
         n = self.count
         numbers = np.arange(n)
         first, last = np.divmod(self._name[:n], len(LAST_NAMES))
-        renamed = texts(["", *(f".v{version}" for version in range(1, int(self._login_version.max()) + 1))])
-        names = pick(texts(FIRST_NAMES), first), literal("."), pick(texts(LAST_NAMES), last)
-        person = join(*names, digits(numbers, 8))
-        self.ids = numbered("u", numbers, 8)
-        self.logins = join(literal('"'), person, pick(renamed, self._login_version[:n]), literal('"'))
+        renamed = text.texts(["", *(f".v{version}" for version in range(1, int(self._login_version.max()) + 1))])
+        names = text.pick(text.texts(FIRST_NAMES), first), text.literal("."), text.pick(text.texts(LAST_NAMES), last)
+        person = text.join(*names, text.digits(numbers, 8))
+        self.ids = text.numbered("u", numbers, 8)
+        self.logins = text.quoted(person, text.pick(renamed, self._login_version[:n]))
         host = (self._host[:n] + self._email_version[:n]) % len(MAIL_HOSTS)
-        self._emails = join(literal('"'), person, literal("@"), pick(texts(MAIL_HOSTS), host), literal('"'))
+        self._emails = text.quoted(person, text.literal("@"), text.pick(text.texts(MAIL_HOSTS), host))
 
 
 def _optional(name: str, moments: Ints) -> Texts:
     known = moments != _UNKNOWN
-    rendered = join(literal(f',"{name}":'), quoted_time(np.where(known, moments, 0)))
-    return join_present([pick(rendered, np.where(known, np.arange(len(moments)), _UNKNOWN)), literal("")], "")
+    rendered = text.join(text.literal(f',"{name}":'), text.quoted_time(np.where(known, moments, 0)))
+    present = text.pick(rendered, np.where(known, np.arange(len(moments)), _UNKNOWN))
+    return text.join_present([present, text.literal("")], "")
 
 
 def devices_known(day: int) -> int:
@@ -263,13 +251,13 @@ def pools() -> Pools:
     pages = _pages()
     social = [address.format(n) for n in range(20) for address in _SOCIAL[1:]]
     return Pools(
-        pages=encoded(pages),
-        outside_referrals=encoded([*_SEARCH, _SOCIAL[0], *social, *_BLOGS]),
-        inside_referrals=encoded((BLOG + page for page in pages), ascii_only=True),
-        ads=encoded(f"ad-{n:04d}" for n in range(_ADS)),
-        other_ads=encoded(f"ad-{n:04d}" for n in range(_ADS, 2 * _ADS)),
-        campaigns=encoded(f"campaign-{n % _CAMPAIGNS:02d}" for n in range(2 * _ADS)),
-        browsers=encoded(name for name, _ in BROWSERS),
-        browser_versions=encoded(version for _, version in BROWSERS),
-        networks=encoded(NETWORKS),
+        pages=text.encoded(pages),
+        outside_referrals=text.encoded([*_SEARCH, _SOCIAL[0], *social, *_BLOGS]),
+        inside_referrals=text.encoded((BLOG + page for page in pages), ascii_only=True),
+        ads=text.encoded(f"ad-{n:04d}" for n in range(_ADS)),
+        other_ads=text.encoded(f"ad-{n:04d}" for n in range(_ADS, 2 * _ADS)),
+        campaigns=text.encoded(f"campaign-{n % _CAMPAIGNS:02d}" for n in range(2 * _ADS)),
+        browsers=text.encoded(name for name, _ in BROWSERS),
+        browser_versions=text.encoded(version for _, version in BROWSERS),
+        networks=text.encoded(NETWORKS),
     )

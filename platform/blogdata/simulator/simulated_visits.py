@@ -15,27 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from blogdata.simulator import text
 from blogdata.simulator.population import BROWSERS, NETWORKS, Pools, Population, device, devices_known
 from blogdata.simulator.spec import SimulationSpec
-from blogdata.simulator.text import (
-    DAY_MS,
-    HOUR_MS,
-    FieldChange,
-    Flags,
-    Ints,
-    Shape,
-    Texts,
-    braces,
-    constant,
-    encoded,
-    hexadecimal,
-    join,
-    literal,
-    pair,
-    pick,
-    quoted_time,
-    texts,
-)
+from blogdata.simulator.text import DAY_MS, HOUR_MS, FieldChange, Flags, Ints, Shape, Texts
 
 _HOUR_WEIGHTS = np.array(
     [28, 20, 15, 12, 12, 16, 26, 42, 62, 76, 82, 80, 74, 78, 84, 86, 84, 80, 78, 82, 84, 76, 60, 42], float
@@ -48,7 +31,7 @@ _END_MARGIN_MS = 5_000
 ZONES = (("Z", 0), ("+01:00", HOUR_MS), ("-05:00", -5 * HOUR_MS))
 """Time zones of the browsers: the suffix of a time, and the milliseconds it is ahead of UTC."""
 _CONNECTED = 0.35
-_ADDRESS = texts(str(n) for n in range(256))
+_ADDRESS = text.texts(str(n) for n in range(256))
 
 
 CONTEXT = "context"
@@ -106,20 +89,20 @@ class Visits:
 
         def named(parent: str, name: str, value: Texts | None = None) -> Texts:
             path = f"{parent}.{name}" if parent else name
-            return pair(path, values[name] if value is None else value, changes)
+            return text.pair(path, values[name] if value is None else value, changes)
 
-        user = braces([named(USER, name) for name in ("ip", "login", "connected_since")])
-        technical = braces([named(TECHNICAL, name) for name in _TECHNICAL_FIELDS])
+        user = text.braces([named(USER, name) for name in ("ip", "login", "connected_since")])
+        technical = text.braces([named(TECHNICAL, name) for name in _TECHNICAL_FIELDS])
         parts = [named(CONTEXT, name) for name in ("referral", "ad_id")]
         parts += [named(CONTEXT, "user", user), named(CONTEXT, "technical", technical)]
-        context = braces(parts + constant(inner, len(rows)))
+        context = text.braces(parts + text.constant(inner, len(rows)))
         top = [named("", name) for name in ("visit_id", "event_time", "user_id", "keep_private", "page")]
-        return braces([*top, named("", CONTEXT, context), *constant(extra, len(rows))])
+        return text.braces([*top, named("", CONTEXT, context), *text.constant(extra, len(rows))])
 
 
 def local_time(moments: Ints, zone: Ints) -> Texts:
     shift = np.array([shift for _, shift in ZONES])[zone]
-    return quoted_time(moments + shift, pick(texts(name for name, _ in ZONES), zone))
+    return text.quoted_time(moments + shift, text.pick(text.texts(name for name, _ in ZONES), zone))
 
 
 def events_per_hour(spec: SimulationSpec, hours: int) -> Ints:
@@ -156,7 +139,7 @@ def visits_of(spec: SimulationSpec, hour: int, rows: int, population: Population
         arrival_ms=arrival_ms[order],
         zone=population.clock[users],
         sessions=_session_values(draw, start_ms, users, population, pools, hour // 24),
-        page=pick(pools.pages, pages[order]),
+        page=text.pick(pools.pages, pages[order]),
         referral=_referrals(draw, pages, first, pools, order),
     )
 
@@ -202,8 +185,8 @@ def _referrals(draw: np.random.Generator, pages: Ints, first: Flags, pools: Pool
     outside, inside = len(pools.outside_referrals), len(pools.inside_referrals)
     came_from = np.where(first, _zipf(draw, len(pages), outside, 1.0), outside + np.roll(pages, 1))
     chosen = np.where(draw.random(len(pages)) < np.where(first, 0.42, 0.3), outside + inside, came_from)
-    every = texts([*pools.outside_referrals.to_pylist(), *pools.inside_referrals.to_pylist(), "null"])
-    return pick(every, chosen[order])
+    every = text.texts([*pools.outside_referrals.to_pylist(), *pools.inside_referrals.to_pylist(), "null"])
+    return text.pick(every, chosen[order])
 
 
 def _session_values(
@@ -213,7 +196,7 @@ def _session_values(
     connected = draw.random(count) < _CONNECTED
     since_ms = start_ms - (draw.random(count) ** 3 * 2 * DAY_MS).astype(np.int64) - 1
     population.connected(users[connected], since_ms[connected])
-    since = quoted_time(since_ms)
+    since = text.quoted_time(since_ms)
     known = devices_known(day)
     other_device = np.where(draw.random(count) < 0.25, draw.random(count), population.device_rank[users])
     devices = np.minimum((other_device**1.6 * known).astype(np.int64), known - 1)
@@ -223,32 +206,32 @@ def _session_values(
     catalogue = [device(number) for number in range(known)]
     everywhere = np.where(connected, np.arange(count), -1)
     return {
-        "visit_id": join(literal('"'), hexadecimal(draw, count), literal('"')),
-        "user_id": pick(population.ids, users),
-        "keep_private": pick(texts(["false", "true"]), population.private[users].astype(np.int64)),
-        "ad_id": pick(_with_null(pools.ads), ad),
+        "visit_id": text.quoted(text.hexadecimal(draw, count)),
+        "user_id": text.pick(population.ids, users),
+        "keep_private": text.pick(text.texts(["false", "true"]), population.private[users].astype(np.int64)),
+        "ad_id": text.pick(_with_null(pools.ads), ad),
         "ip": _addresses(draw, population.address[users]),
-        "login": pick(_with_null(population.logins), np.where(connected, users, population.count)),
-        "connected_since": pick(since, everywhere),
-        "browser": pick(pools.browsers, browser),
-        "browser_version": pick(pools.browser_versions, browser),
-        "network_type": pick(_with_null(pools.networks), network),
-        "device_type": pick(encoded(device.type for device in catalogue), devices),
-        "device_version": pick(encoded(device.version for device in catalogue), devices),
+        "login": text.pick(_with_null(population.logins), np.where(connected, users, population.count)),
+        "connected_since": text.pick(since, everywhere),
+        "browser": text.pick(pools.browsers, browser),
+        "browser_version": text.pick(pools.browser_versions, browser),
+        "network_type": text.pick(_with_null(pools.networks), network),
+        "device_type": text.pick(text.encoded(device.type for device in catalogue), devices),
+        "device_version": text.pick(text.encoded(device.version for device in catalogue), devices),
     }
 
 
 def _with_null(pool: Texts) -> Texts:
-    return pa.concat_arrays([pool, texts(["null"])])
+    return pa.concat_arrays([pool, text.texts(["null"])])
 
 
 def _addresses(draw: np.random.Generator, home: Ints) -> Texts:
     address = home.copy()
     away = draw.random(len(home)) < 0.2
     address[away, 2:] = draw.integers(1, 255, (int(away.sum()), 2))
-    a, b, c, d = (pick(_ADDRESS, address[:, place]) for place in range(4))
-    dot = literal(".")
-    return join(literal('"'), a, dot, b, dot, c, dot, d, literal('"'))
+    a, b, c, d = (text.pick(_ADDRESS, address[:, place]) for place in range(4))
+    dot = text.literal(".")
+    return text.quoted(a, dot, b, dot, c, dot, d)
 
 
 BELONGS_MS = 30 * 60_000
@@ -294,8 +277,8 @@ class Displays:
         """Render some displays without line feed; there is no object within a display."""
         values = {name: column.take(pa.array(rows)) for name, column in self.values.items()}
         values[DISPLAY.time] = self.times(rows, self.event_ms[rows])
-        pairs = [pair(name, values[name], changes) for name in DISPLAY.required]
-        return braces(pairs + constant(extra, len(rows)))
+        pairs = [text.pair(name, values[name], changes) for name in DISPLAY.required]
+        return text.braces(pairs + text.constant(extra, len(rows)))
 
 
 def displays_of(spec: SimulationSpec, hour: int, visits: Visits, pools: Pools) -> Displays:
@@ -319,13 +302,13 @@ def displays_of(spec: SimulationSpec, hour: int, visits: Visits, pools: Pools) -
     moments = np.clip(moments, spec.begin_ms(hour), end_ms - _END_OF_DISPLAYS_MS)
     delay = np.minimum(-np.log1p(-draw.random(len(moments))) * 1500, 60_000).astype(np.int64)
     # No event names one of the other ads.
-    other = pick(pools.other_ads, draw.integers(0, len(pools.other_ads), len(ignored)))
+    other = text.pick(pools.other_ads, draw.integers(0, len(pools.other_ads), len(ignored)))
     ads = pa.concat_arrays([visits.sessions["ad_id"].take(pa.array(np.concatenate([clicks, again]))), other])
     arrival_ms = np.minimum(moments + delay, end_ms - 1000)
     order = np.argsort(arrival_ms, kind="stable")
     values = {
         "ad_id": ads,
-        "page": pick(pools.pages, draw.integers(0, len(pools.pages), len(moments))),
+        "page": text.pick(pools.pages, draw.integers(0, len(pools.pages), len(moments))),
         "visit_id": visits.sessions["visit_id"].take(pa.array(session)),
         "campaign": pools.campaigns.take(pc.index_in(ads, pa.concat_arrays([pools.ads, pools.other_ads]))),
     }

@@ -34,8 +34,12 @@ def encoded(values: Iterable[str], *, ascii_only: bool = False) -> Texts:
 
 
 def join(*pieces: Any) -> Texts:
-    """Concatenates columns and literals row by row; a row with a null piece is null."""
+    """Concatenate columns and literals row by row; a row with a null piece is null."""
     return pc.binary_join_element_wise(*pieces, literal(""))
+
+
+def quoted(*pieces: Any) -> Texts:
+    return join(literal('"'), *pieces, literal('"'))
 
 
 def join_present(pieces: Iterable[Any], separator: str) -> Texts:
@@ -51,8 +55,7 @@ def date_time(milliseconds: Ints) -> Texts:
 
 def quoted_time(milliseconds: Ints, suffix: Any = "Z") -> Texts:
     """Formats milliseconds since 1970 as JSON strings with a zone suffix (one text, or a column of texts)."""
-    end = literal(f'{suffix}"') if isinstance(suffix, str) else join(suffix, literal('"'))
-    return join(literal('"'), date_time(milliseconds), end)
+    return quoted(date_time(milliseconds), literal(suffix) if isinstance(suffix, str) else suffix)
 
 
 def hexadecimal(generator: np.random.Generator, rows: int) -> Texts:
@@ -80,7 +83,7 @@ def digits(numbers: Ints, width: int) -> Texts:
 
 
 def numbered(prefix: str, numbers: Ints, width: int) -> Texts:
-    return join(literal(f'"{prefix}'), digits(numbers, width), literal('"'))
+    return quoted(literal(prefix), digits(numbers, width))
 
 
 def pick(pool: Texts, codes: Ints) -> Texts:

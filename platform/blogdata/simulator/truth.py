@@ -15,18 +15,6 @@ from blogdata.simulator.broken import REASONS, VALID
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.text import HOUR_MS, Ints
 
-FLAG = "_SUCCESS"
-ENDED = "_ENDED"
-
-
-def flag_complete(folder: Path) -> None:
-    write_whole(folder / FLAG, b"")
-
-
-def is_complete(folder: Path) -> bool:
-    return (folder / FLAG).exists()
-
-
 Row = TypeVar("Row")
 TRUTH = "_truth"
 ALLOWED_LATENESS_MS = 15 * 60_000

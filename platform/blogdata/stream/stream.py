@@ -19,10 +19,9 @@ from blogdata.contract.contract import Contract
 from blogdata.contract.publication import Account, Commit
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
-from blogdata.landing.lines import Bounds
-from blogdata.landing.records import LineReader
+from blogdata.landing.lines import Bounds, LineReader
 from blogdata.landing.streamed_files import BatchFile, StreamedFiles
-from blogdata.landing.suppressed_lines import erase_by_home
+from blogdata.landing.suppression_list import erase_by_home
 from blogdata.ledger.claims import Claims
 from blogdata.ledger.events import EventLog, appended
 from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint

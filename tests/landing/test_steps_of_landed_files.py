@@ -1,8 +1,10 @@
-"""A delivery of users that a person has let through is not asked about again when changes of its day land."""
+"""What a step makes of landed files: an accepted delivery is asked about once, what lands meanwhile is looked at."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +12,11 @@ import pytest
 
 from assets.bronze import full_deliveries as bronze
 from assets.silver import users as silver
+from blogdata.contract.partitions import Grain
 from blogdata.contract.publication import Entry
 from blogdata.landing.full_loader import FullLoadRefused
 from blogdata.landing.sizes import LandedSize
+from blogdata.runs import landed_inputs
 
 FIFTH, SIXTH = "2026-01-05", "2026-01-06"
 DELIVERY, CHANGES = "users/date=2026-01-06/users.json", "users/date=2026-01-06/users_table-1.jsonl"
@@ -66,15 +70,7 @@ def test_an_accepted_delivery_with_many_dead_letters_is_asked_about_once() -> No
     def require_usable(read: int, delivery: Entry) -> None:
         history = [entry for entry in (first, accepted, newer) if entry.version <= delivery.version]
         entries = {"bronze.users": {FIFTH: first, SIXTH: delivery}}
-        own = Entry(
-            dataset="silver.users",
-            partition="",
-            version=1,
-            rows_in=0,
-            rows_out=0,
-            reasons={},
-            inputs={"bronze.users": read},
-        )
+        own = replace(published("", 1, delivered=0), dataset="silver.users", inputs={"bronze.users": read})
         step: Any = SimpleNamespace(
             accepted=(),
             contract=SimpleNamespace(dataset="silver.users"),
@@ -90,3 +86,31 @@ def test_an_accepted_delivery_with_many_dead_letters_is_asked_about_once() -> No
     require_usable(2, newer)
     with pytest.raises(FullLoadRefused, match="3 of 4"):
         require_usable(1, newer)
+
+
+def test_what_lands_while_lines_are_erased_is_looked_at_before_it_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    hour = "2026-04-01T10"
+    file, looks = {"of a person": True, "state": 1}, []
+
+    def scan(*_: object, **__: object) -> list[Any]:
+        files = [SimpleNamespace(name="visits.json", state=file["state"])]
+        return [SimpleNamespace(key=hour, ready=True, links=(), folder=Path("hour"), files=files)]
+
+    def erase_known(_: object, __: object, files: list[Path]) -> dict[Path, int]:
+        looks.append(file["state"])
+        if not file["of a person"]:
+            return {}
+        # While the first line is erased, the producer appends another one.
+        file.update({"state": len(looks) + 1, "of a person": len(looks) == 1})
+        return dict.fromkeys(files, 1)
+
+    monkeypatch.setattr(landed_inputs, "erase_known", erase_known)
+    step: Any = SimpleNamespace(
+        landing=Path(),
+        landing_zone=SimpleNamespace(scan=scan),
+        contract=SimpleNamespace(columns=[SimpleNamespace(subject="user")]),
+        deployment=SimpleNamespace(settings=lambda: None),
+    )
+    found: Any
+    (found,) = landed_inputs._scanned(step, "visits", Grain.HOUR, [hour])
+    assert (file["of a person"], looks, found.files[0].state) == (False, [1, 2, 3], 3)
