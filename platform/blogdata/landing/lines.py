@@ -22,10 +22,9 @@ import pyarrow as pa
 
 from blogdata.contract.contract import Contract
 from blogdata.contract.schema import Column as ContractColumn
-from blogdata.errors import PlatformError
+from blogdata.errors import LandedFileUnreadable, LandedFileVanished, PlatformError
 from blogdata.landing.landed_formats import DAMAGED, MARK, content, extension, stored_as
 from blogdata.landing.landed_links import leading_out, require_within
-from blogdata.table.store_faults import landed_unreadable, landed_vanished
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -122,9 +121,9 @@ def faults_of(file: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise landed_vanished(str(file)) from error
+        raise LandedFileVanished(str(file)) from error
     except DAMAGED as error:
-        raise landed_unreadable(str(file), str(getattr(error, "strerror", None) or error)) from error
+        raise LandedFileUnreadable(str(file), str(getattr(error, "strerror", None) or error)) from error
 
 
 def lines(file: Path, longest: int, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:

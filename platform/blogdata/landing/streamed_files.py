@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blogdata.contract.partitions import Grain, start_of
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.contract.publication import FileFigures
+from blogdata.errors import ConfigurationError, LandedFileVanished, PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.landing.lines import Bounds, LineReader, is_inside, read_listed
 from blogdata.landing.readiness_marker import scan
 from blogdata.landing.sizes import LandedSize, measure_all
-from blogdata.table.audit import FileFigures
-from blogdata.table.store_faults import LandedFileVanished
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

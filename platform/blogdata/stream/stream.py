@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blogdata.contract.contract import Contract
-from blogdata.contract.publication import Account, Commit
+from blogdata.contract.publication import Account, Commit, FileFigures
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.landing.lines import Bounds, LineReader
@@ -28,7 +28,6 @@ from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSp
 from blogdata.runs import lost_tables, turns
 from blogdata.stream import stream_faults
 from blogdata.table import kept_rows
-from blogdata.table.audit import FileFigures
 from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
 from blogdata.table.target import READ, AppendBatch, Provenance, RunContext, Target

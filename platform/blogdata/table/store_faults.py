@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar
 from urllib.parse import unquote
 
-from blogdata.errors import DiskFull, PlatformError, TransientError
+from blogdata.errors import DiskFull, LandedFileUnreadable, LandedFileVanished, PlatformError, TransientError
 from blogdata.errors.remedies import Diagnose, Query, Remedy, Run
 
 _FILE = re.compile(r"""(?:^|[\s'"(])(?:file:(?://)?)?(/[^\s,]+\.(?:parquet|json|bin))""")
@@ -48,12 +47,6 @@ class DataFileDamaged(PlatformError):
     """A data file that the newest version of a table needs is gone, or differs from what was written."""
 
 
-class LandedFileVanished(PlatformError):
-    """A landed file was deleted after it was listed and before it was read."""
-
-    transient: ClassVar[bool] = True
-
-
 @contextmanager
 def store_faults(where: str) -> Iterator[None]:
     """Raise the store's errors as typed ones, with the original as their cause; others pass unchanged."""
@@ -75,7 +68,7 @@ def classify(text: str, where: str) -> PlatformError | None:
     if landed := landed_file_in(text):
         # Java reports "not found" also for a file it has no permission to open.
         gone = "Permission denied" not in text and _GONE.search(text)
-        return landed_vanished(landed) if gone else landed_unreadable(landed, "Spark cannot read it")
+        return LandedFileVanished(landed) if gone else LandedFileUnreadable(landed, "Spark cannot read it")
     if _NOT_WRITABLE.search(text):
         return StoreNotWritable(
             what="the store takes no writes: it is mounted read-only, or belongs to another user",
@@ -112,22 +105,6 @@ def data_file_damaged(where: str, file: str, problem: str) -> DataFileDamaged:
         what=f"a data file is damaged: {file or where}: {problem}",
         where=where,
         next_step=Remedy(see, Diagnose(), again, Run()),
-    )
-
-
-def landed_vanished(file: str) -> LandedFileVanished:
-    return LandedFileVanished(
-        what="a landed file was taken away while it was about to be read",
-        where=file,
-        next_step="nothing was published of its partition; put the file back if it belongs there, and run it again",
-    )
-
-
-def landed_unreadable(file: str, why: str) -> PlatformError:
-    return PlatformError(
-        what=f"a landed file cannot be read to its end: {why}",
-        where=file,
-        next_step="nothing was published of its partition; land the file again, whole and readable, then run it again",
     )
 
 
