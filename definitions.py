@@ -16,9 +16,9 @@ from blogdata.operate.config import Settings, load
 from blogdata.runs.dataset import assets, calendar
 from blogdata.runs.job import RUNS
 from blogdata.runs.refresh_request import Request
+from blogdata.runs.resources import connections
 from blogdata.runs.run_values import values_only
 from blogdata.runs.zone import days_of
-from resources import connections
 
 RUNNER = "blogdata.cli.pipeline:Pipeline"
 """What runs the lineage in this process."""

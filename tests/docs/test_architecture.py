@@ -11,7 +11,7 @@ from docs.test_wheel import TOOL
 
 PAGE = "docs/explanation/architecture.md"
 PLATFORM = ROOT / "platform" / "blogdata"
-BLOG = {"assets", "quality", "sensors", "resources", "definitions"}
+BLOG = {"assets", "quality", "sensors", "definitions"}
 
 
 @cache

@@ -22,7 +22,7 @@ NOT_INSTALLED = {"analytics", "tools"}
 
 
 def test_only_one_package_of_the_platform_is_installed_beside_the_blogs() -> None:
-    assert sorted(INSTALLED) == ["assets", "blogdata", "definitions", "quality", "resources", "sensors"]
+    assert sorted(INSTALLED) == ["assets", "blogdata", "definitions", "quality", "sensors"]
     assert all((ROOT / name).exists() for name in WHEEL)
     assert not (ROOT / "platform" / "__init__.py").exists()
     packages = {file.parent.name for file in (ROOT / "platform").glob("*/*.py")}

@@ -24,7 +24,7 @@ from blogdata.deliver.query import Query
 from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
 from blogdata.ledger.ledger import LedgerLine
-from blogdata.operate import config
+from blogdata.operate import config, spark_attached
 from blogdata.operate.config import Settings
 from blogdata.planning.plan import ASKED, Plan, Planner
 from blogdata.planning.selection import Window
@@ -37,8 +37,6 @@ from blogdata.table import unneeded
 from blogdata.table.lake import Lake
 from quality.contracts import CONTRACTS, EVERY, GRAPH
 from quality.keys import VISITOR_KEY
-from resources import spark as spark_resources
-from resources.spark import SparkResource
 
 OWN_SERVER = "[spark.conf]\n" + "".join(
     f"{json.dumps(name)} = {json.dumps(value)}\n"
@@ -79,7 +77,7 @@ class Deployment:
     @contextmanager
     def session(self) -> Iterator[Any]:
         """Open a Spark session as a step does: an error names a server that was lost meanwhile."""
-        with SparkResource(home=str(self.settings.home)).guard() as spark:
+        with spark_attached.guarded(self.settings) as spark:
             yield spark
 
     def rest(self, dataset: str) -> None:
@@ -100,7 +98,7 @@ class Deployment:
         return self
 
     def close(self) -> None:
-        spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)
+        spark_attached.drop(self.settings)
 
     def simulate(self, spec: SimulationSpec) -> Truth:
         """Fill the landing zone by simulation; return its truth."""

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.operate import spark_attached
 from blogdata.operate.spark_connect import SparkServer, SparkServerLost
-from resources import spark as spark_resources
-from resources.spark import SparkResource
+from blogdata.runs.resources import SparkResource
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def resource(spark_server: SparkServer, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("SPARK_REMOTE", spark_server.url)
     made = SparkResource(home=str(tmp_path))
     yield made
-    spark_resources.drop(made.settings)
+    spark_attached.drop(made.settings)
 
 
 def test_a_session_the_server_forgot_is_replaced(resource: SparkResource) -> None:
