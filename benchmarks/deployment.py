@@ -7,12 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from blogdata.cli.land_commands import simulate
 from blogdata.cli.output import Outcome
 from blogdata.cli.pipeline import Pipeline
 from blogdata.operate import config, spark_attached, spark_connect
@@ -41,8 +40,13 @@ class Deployment:
 
     def command(self, *words: str) -> None:
         """Run a command of `blogdata`."""
-        environment = {**os.environ, "BLOGDATA_HOME": str(self.settings.home)}
-        subprocess.run([sys.executable, "-m", "blogdata", *words], env=environment, check=True, stdout=subprocess.PIPE)
+        places = {"BLOGDATA_HOME": str(self.settings.home), "BLOGDATA_LANDING": str(self.settings.landing)}
+        command = [sys.executable, "-m", "blogdata", *words]
+        subprocess.run(command, env={**os.environ, **places}, check=True, stdout=subprocess.PIPE)
+
+    def simulate(self, days: int, visits_per_day: int, seed: int, begin: datetime, *, ads: bool = False) -> None:
+        options = ["--days", f"{days}", "--visits-per-day", f"{visits_per_day}", "--seed", f"{seed}"]
+        self.command("land", "simulate", *options, "--begin", f"{begin:%Y-%m-%d}", "--ads" if ads else "--no-ads")
 
     def _sound(self, outcome: Outcome) -> Outcome:
         if not outcome.ok or not outcome.steps:
@@ -112,5 +116,6 @@ class Bench:
         """Simulate a landing zone with about this many visits, or reuse an existing one."""
         landing = self.home / "landing" / f"{visits}-in-{days}-days{'-with-ads' if ads else ''}"
         begin = datetime(2026, 1, 5, tzinfo=timezone.utc)
-        simulate(days=days, visits_per_day=visits // days, seed=7, begin=begin, landing=landing, ads=ads)
+        shared = Deployment(settings=replace(self.settings, landing=landing))
+        shared.simulate(days, visits // days, 7, begin, ads=ads)
         return landing

@@ -14,7 +14,6 @@ from typing import Any
 
 from benchmarks.deployment import Bench, Deployment
 from benchmarks.measure import Case, Peer, Size, interleaved, ratio, say
-from blogdata.cli.land_commands import simulate
 
 STANDARD_ROWS = 10_000
 DAYS = (1, 10, 100)
@@ -47,9 +46,7 @@ class History:
         self._rows = rows
         self._runs: list[dict[str, float]] = []
         self._deployment: Deployment = bench.deployment(f"history-{days}")
-        begin, landing = MONDAY - timedelta(days=days), self._deployment.settings.landing
-        visits = 24 * ROWS_AN_HOUR_BEFORE
-        simulate(days=days, visits_per_day=visits, seed=11, begin=begin, landing=landing, ads=False)
+        self._deployment.simulate(days, 24 * ROWS_AN_HOUR_BEFORE, 11, MONDAY - timedelta(days=days))
         outcome = self._deployment.run()
         say(f"  {days * 24} hours of history published in {outcome.seconds:.0f} s")
 

@@ -7,8 +7,6 @@ from datetime import datetime, timezone
 import dagster as dg
 
 from blogdata.files import LockTimeout
-from blogdata.operate import dagster_home
-from blogdata.planning.arrivals import Arrivals
 from blogdata.runs import killed_runs
 from blogdata.runs.checks import newest_evaluation
 from blogdata.runs.lake_resource import DeploymentResource, LakeResource
@@ -32,7 +30,6 @@ _LOCK_SECONDS = 5.0
 def tell_people(context: dg.SensorEvaluationContext, deployment: DeploymentResource) -> dg.SkipReason:
     """Send what is due; a channel that fails makes the tick fail, so that its error is seen, and others get theirs."""
     settings = deployment.settings()
-    (dagster_home.ticks(settings.home) / ALERTS).touch()
     if not settings.alerts:
         return dg.SkipReason("no channel is configured: [[alerts]] in blogdata.toml")
     try:
@@ -62,13 +59,8 @@ NAME = "detectors"
 )
 def detector_readings(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     """Evaluate the checks; log what has changed, and show again what a publication has hidden since."""
-    # The checkpoints lie in the deployment's home.
-    (dagster_home.ticks(lake.checkpoints_path.parent) / NAME).touch()
     now = _now()
-    evaluations = [
-        overdue_evaluation(contract, Arrivals.of(contract, lake.landing_zone).overdue(lake.events, now))
-        for contract in LANDED.values()
-    ]
+    evaluations = [overdue_evaluation(lake, contract, now) for contract in LANDED.values()]
     evaluations += map(evaluation_of, detectors.readings(deployment_of(lake, now)))
     events, standing = [], []
     for evaluation in evaluations:

@@ -6,6 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ def silver(
 ) -> int:
     """Publish hours of silver.visits and of its companions, computed from one version of bronze."""
     accounts = {
-        hour: Account(rows_in=hours[hour], makes_stale=others).as_json() for hour, others in (makes_stale or {}).items()
+        hour: asdict(Account(rows_in=hours[hour], makes_stale=others)) for hour, others in (makes_stale or {}).items()
     }
     inputs = {"bronze.visits": read}
     version = publish(lake, "silver.visits", "event_hour", hours, inputs=inputs, accounts=accounts, at=at)

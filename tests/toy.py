@@ -13,13 +13,13 @@ import pytest
 from blogdata.contract.column_types import parse_fields
 from blogdata.contract.contract import Contract
 from blogdata.contract.partitions import Grain
-from blogdata.contract.publication import Account, Entry
+from blogdata.contract.publication import Account, Commit, Entry
 from blogdata.contract.schema import Audit, Column, Partitioning, RowRule
 from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
-from blogdata.table import arrow
+from blogdata.table import arrow, tables
 from blogdata.table.lake import Lake
-from blogdata.table.target import RunContext, Target
+from blogdata.table.target import Provenance, RunContext, Target
 
 if TYPE_CHECKING:
     from blogdata.runs.step import Step
@@ -102,6 +102,14 @@ def copies_of(make: Callable[[Any, Path], object]) -> Any:
 
 def target(root: Path, run: str = "run-1", contract: Contract = CONTRACT, **more: Any) -> Target:
     return Target(lake=Lake(root=str(root)), contract=contract, run=run_context(run), **more)
+
+
+def merged(changes: Any, aim: Target, provenance: Provenance) -> Commit:
+    """Merge changes into the newest version of a table, which is created before if it does not exist."""
+    from blogdata.patterns.idempotency.merger import merge
+
+    tables.enforce(changes.sparkSession, aim.lake, aim.contract)
+    return merge(changes, aim, provenance, at=aim.lake.version(aim.contract.dataset) or 0)
 
 
 def run_context(run: str) -> RunContext:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timezone
 
 import pyarrow as pa
@@ -37,7 +36,3 @@ def member(lake: Lake, name: str, *, rows: int = 1, since: int = 0, until: datet
         visible_from=NOON,
         visible_until=until,
     )
-
-
-def names(found: Sequence[Member]) -> list[str]:
-    return [one.name for one in found]

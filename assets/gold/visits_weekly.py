@@ -16,7 +16,6 @@ from assets.gold.page_views import ENRICHED_VISITS, gather
 from blogdata.contract.partitions import Grain, coarser, start_of
 from blogdata.contract.partitions import key_of as partition_of
 from blogdata.contract.publication import Commit
-from blogdata.errors import PlatformError
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.patterns.idempotency import fast_metadata_cleaner
 from blogdata.patterns.security.pseudo_anonymizer import keyed_hash, token
@@ -24,10 +23,10 @@ from blogdata.patterns.storage import bucket, sorter
 from blogdata.patterns.storage.bucket import Together, UsersNotTogether
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.runs import slices
-from blogdata.runs.computation import computes, run_context
+from blogdata.runs.computation import computes, ops_asset, run_context
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.names import asset_key
-from blogdata.runs.retries import failure
+from blogdata.runs.retries import reported
 from blogdata.runs.run_values import table
 from blogdata.runs.step import Step, Upstream
 from blogdata.table.lake import Lake, Stored
@@ -98,7 +97,6 @@ def user_bucket(user_id: Column, number: int, secret: str) -> Column:
 
 
 DATASET = "gold.visits_weekly"
-FROZEN_YEARS = dg.AssetKey(["ops", "frozen_years"])
 
 
 @computes(DATASET)
@@ -111,11 +109,8 @@ def visits_weekly(step: Step) -> Mapping[str, Commit]:
     return step.publish(period.with_hours(rows), Upstream(accounts=period.accounts, additions=additions))
 
 
-@dg.asset(
-    key=FROZEN_YEARS,
+@ops_asset(
     description=f"The weeks of {DATASET} that are final, one immutable table for each past year",
-    group_name="ops",
-    owners=["team:platform"],
     kinds={"spark", "deltalake"},
     tags={"pattern/fast-metadata-cleaner": "", "pattern/sorter": "", "pattern/bucket": ""},
     deps=[dg.AssetDep(asset_key(DATASET))],
@@ -128,15 +123,12 @@ def frozen_years(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None
     contract = CONTRACTS[DATASET]
     run = run_context(context, version())
     target = Target(lake=access.lake, contract=contract, run=run, probe=access.probe)
-    try:
-        with context.resources.spark.guard() as spark:
-            frozen = fast_metadata_cleaner.freeze(
-                spark, target, final_before=first_open_week(access), arrange=partial(sorter.sort, spark)
-            )
-            visible = fast_metadata_cleaner.visible(access.lake, DATASET)
-            visitors = [f"{year.name}: {visitors_of(spark, access.lake, year, visible)}" for year in frozen]
-    except PlatformError as error:
-        raise failure(context, error) from error
+    with reported(context), context.resources.spark.guard() as spark:
+        frozen = fast_metadata_cleaner.freeze(
+            spark, target, final_before=first_open_week(access), arrange=partial(sorter.sort, spark)
+        )
+        visible = fast_metadata_cleaner.visible(access.lake, DATASET)
+        visitors = [f"{year.name}: {visitors_of(spark, access.lake, year, visible)}" for year in frozen]
     view = [
         {
             "table": member.name,

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import math
 import os
 import shutil
 import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -111,11 +112,11 @@ def is_same_folder(recorded: str, folder: Path) -> bool:
 
 
 @contextmanager
-def locked(path: Path, *, seconds: float = 300.0) -> Iterator[None]:
+def locked(path: Path, *, seconds: float = 300.0, mode: int = 0o600) -> Iterator[None]:
     """Hold an exclusive lock between processes; the system releases it when its holder dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + seconds
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, mode)
     try:
         while True:
             try:
@@ -189,7 +190,10 @@ class SqliteStore:
 
     @contextmanager
     def connected(self) -> Iterator[sqlite3.Connection]:
-        self._create_for_owner()
+        # A file that is there is never opened here: closing it would release the locks of this process's connections.
+        # If it cannot be created, SQLite says why. It gives its journals the permissions of the file.
+        with suppress(OSError):
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         try:
             with closing(sqlite3.connect(self.path, timeout=self.busy_seconds, isolation_level=None)) as connection:
                 connection.row_factory = sqlite3.Row
@@ -201,12 +205,6 @@ class SqliteStore:
                 yield connection
         except sqlite3.Error as error:
             raise self._unusable(str(error)) from error
-
-    def _create_for_owner(self) -> None:
-        # A file that is there is never opened here: closing it would release the locks of this process's connections.
-        # If it cannot be created, SQLite says why. It gives its journals the permissions of the file.
-        with suppress(OSError):
-            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
     def _create(self, connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
@@ -257,14 +255,7 @@ def write_whole(target: Path, data: bytes) -> None:
     partial.replace(target)
 
 
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Be the only process that adds whole files to a folder; others wait, and the death of the process ends it."""
-    folder.mkdir(parents=True, exist_ok=True)
+def alone(folder: Path) -> AbstractContextManager[None]:
+    """Be the only process, of any user, that adds whole files to a folder; others wait."""
     # A file, because file systems of a network lock no folder.
-    lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
+    return locked(folder / ".lock", seconds=math.inf, mode=0o666)

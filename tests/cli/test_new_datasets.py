@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,6 +63,14 @@ def test_names_that_are_almost_right_are_suggested(lake: Lake, said: Said) -> No
     assert "did you mean gold.page_stats? Otherwise see all of them: " in said("run", "--for", "gold.page_stat")
     assert "did you mean bronze.visits? Otherwise tables: " in said("sql", "SELECT * FROM bronze.visit")
     assert "did you mean" not in said("ledger", "nothing")
+
+
+def test_a_plan_names_the_tables_that_a_run_loads_first(lake: Lake, said: Said, tmp_path: Path) -> None:
+    # The server is not asked: a plan is answered while it is down.
+    tables = '[tables]\nurl = "postgresql://nobody@127.0.0.1:1/blog"\ndevices = "shop.devices"\n'
+    (tmp_path / "blogdata.toml").write_text(tables)
+    assert said("plan").startswith("devices of [tables] are due: ")
+    assert json.loads(said("plan", "--json")) == {"runs": [], "tables": ["devices"]}
 
 
 def test_a_span_that_ends_before_it_begins_is_refused(lake: Lake, said: Said) -> None:

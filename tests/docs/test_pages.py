@@ -100,10 +100,10 @@ def test_the_channels_of_the_page_are_accepted(tmp_path: Path) -> None:
 
 def test_the_metrics_table_has_exactly_the_metrics(tmp_path: Path) -> None:
     page = text("docs/how-to/scrape-metrics.md")
-    documented = set(re.findall(r"`((?:dataset|collected|findings|sensor)\w*)`", page[page.index("## The metrics") :]))
+    documented = set(re.findall(r"`((?:dataset|collected|findings)\w*)`", page[page.index("## The metrics") :]))
     home = deployment(tmp_path / "home")
     look = Snapshot(home.landing_zone, home.events)
-    found = registry(Observed(graph=GRAPH, look=look, now=clock.now()), home.lake, EVERY.values(), tmp_path)
+    found = registry(Observed(graph=GRAPH, look=look, now=clock.now()))
     assert documented == {family.name.removeprefix(PREFIX) for family in found.collect()}
 
 

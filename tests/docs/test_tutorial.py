@@ -59,6 +59,12 @@ def types(said: Said, script: str) -> str:
     return printed
 
 
+def test_the_day_of_the_tutorial_has_the_figures_of_the_page(deploy: Deploy, follow: Callable[..., None]) -> None:
+    """The rest of the page follows from this day, and `make laws` types all of it."""
+    follow(deploy("landed"), COMMANDS[:2])
+
+
+@pytest.mark.campaign
 def test_each_command_of_the_tutorial_prints_what_the_page_shows(deploy: Deploy, follow: Callable[..., None]) -> None:
     follow(deploy("tutorial"), COMMANDS)
 

@@ -16,7 +16,7 @@ from blogdata.errors import LandedFileVanished, PlatformError
 from blogdata.landing import lines as landed
 from blogdata.landing.sizes import measure, measure_all
 from blogdata.landing.streamed_files import arrival_hour
-from blogdata.table.store_faults import store_faults
+from blogdata.table.faults import typed_errors
 from unit.unread import Unread
 
 MARK = b"\xef\xbb\xbf"
@@ -123,7 +123,7 @@ def test_a_torn_gzip_file_is_an_error(read: Callable[..., Any], landing: Path) -
     torn = landing / "a.json.gz"
     torn.write_bytes(whole[: len(whole) // 2])
     for attempt in (lambda: measure(torn), lambda: read(landing.parents[2], [torn]).collect()):
-        with pytest.raises(PlatformError, match="again") as told, store_faults("bronze.visits"):
+        with pytest.raises(PlatformError, match="again") as told, typed_errors("bronze.visits"):
             attempt()
         assert (told.value.where, told.value.transient) == (str(torn), False)
 
@@ -140,7 +140,7 @@ def test_a_vanished_file_is_named_and_transient(spark: Any, tmp_path: Path) -> N
         lambda: measure_all([file], folder),
     ]
     for attempt in attempts:
-        with pytest.raises(LandedFileVanished) as told, store_faults("bronze.visits"):
+        with pytest.raises(LandedFileVanished) as told, typed_errors("bronze.visits"):
             attempt()
         assert (told.value.where, told.value.transient) == (str(file), True)
 

@@ -154,7 +154,8 @@ def by_hour(landing: Path, site: str) -> dict[str, bytes]:
 
 def land(landing: Path, files: list[Path], now: datetime) -> None:
     """Land files and split them into hours, as an hourly command and run do."""
-    landed = CliRunner().invoke(app, ["logs", *map(str, files), "--landing", str(landing)])
+    places = {"BLOGDATA_HOME": str(landing.parent / "home"), "BLOGDATA_LANDING": str(landing)}
+    landed = CliRunner().invoke(app, ["logs", *map(str, files)], env=places)
     assert landed.exit_code == 0, landed.output
     assert [done for _, done in split_all(landing, formats(), now=now) if isinstance(done, Exception)] == []
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from blogdata.contract.publication import Commit
-from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.faults import ConcurrentWrite
 from laws.small_lineage import BRONZE, GOLD, HOURS, SILVER, Line, Lineage
 from laws.stepping import Held, Probe
 

@@ -26,7 +26,7 @@ from blogdata.runs.lake_resource import DeploymentResource, LakeResource
 from blogdata.runs.step import Step
 from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance, Target
-from toy import declared, target
+from toy import declared, merged, target
 
 HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02", "2026-01-05T03")
 
@@ -128,7 +128,7 @@ class Lineage:
         aim = self._target(GOLD, run, probe)
         at = self.lake.version(GOLD.dataset)
         if at is None:
-            return merge(pages.selectExpr("*", "false AS is_deleted"), aim, provenance)
+            return merged(pages.selectExpr("*", "false AS is_deleted"), aim, provenance)
         current = self.lake.read(self.spark, GOLD.dataset, at)
         return merge(differences(pages, current, GOLD), aim, provenance, at=at)
 

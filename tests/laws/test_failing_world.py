@@ -17,8 +17,8 @@ from blogdata.errors import DiskFull
 from blogdata.ledger import ledger
 from blogdata.ledger.events import Event, EventLog
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.table.faults import StoreNotWritable, typed_errors
 from blogdata.table.lake import Lake
-from blogdata.table.store_faults import StoreNotWritable, store_faults
 from blogdata.table.target import Provenance
 from toy import CONTRACT, HOURS, accounts, clicks, resting, table, target
 
@@ -77,7 +77,7 @@ def test_a_read_only_store_is_named_and_readable(
         publish(spark, root, "again")
     with pytest.raises(StoreNotWritable, match="make it writable"):
         publish(spark, small_disk / "another", "again")
-    with pytest.raises(StoreNotWritable, match="make it writable"), store_faults("ops.events"):
+    with pytest.raises(StoreNotWritable, match="make it writable"), typed_errors("ops.events"):
         EventLog(Lake(root=str(root))).append([Event(kind="note", dataset=DATASET)])
     assert table(spark, root) == expected
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)

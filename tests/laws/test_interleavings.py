@@ -19,15 +19,14 @@ from typing import Any
 import pytest
 
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
-from blogdata.patterns.idempotency.merger import merge
-from blogdata.table.committer import ConcurrentWrite
 from blogdata.table.compactor import compact
+from blogdata.table.faults import ConcurrentWrite
 from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
 from blogdata.table.target import AppendBatch, Provenance, Rewrite, Target
 from laws.stepping import Held, Probe
 from laws.writers import Batch, State
-from toy import WHOLE, resting, target
+from toy import WHOLE, merged, resting, target
 
 CONTRACT = replace(WHOLE, dataset="silver.stepped", reasons={}, breakdowns={})
 PHASES = ("opened", "written", "audited")
@@ -104,7 +103,7 @@ def _overwrite(spark: Any, aim: Target) -> object:
 
 
 def _merge(spark: Any, aim: Target) -> object:
-    return merge(MERGED.frame(spark).selectExpr("*", "false AS is_deleted"), aim, Provenance())
+    return merged(MERGED.frame(spark).selectExpr("*", "false AS is_deleted"), aim, Provenance())
 
 
 MERGE = (
@@ -135,9 +134,8 @@ TRIED = (
     ("compact", "append", "opened"),
     ("merge", "compact", "written"),
     ("overwrite", "MERGE", "written"),
-    ("append", "OPTIMIZE", "audited"),
 )
-"""The cases of the suite: each operation once, one refused, and a vacuum beside files of a running write."""
+"""The cases of the suite: each own operation once, one refused, and a vacuum beside files of a running write."""
 _CHANGE_ROWS = ("overwrite", "merge", "erase", "MERGE", "DELETE")
 REFUSED = {
     *((first, second) for first in ("overwrite", "merge", "erase") for second in ("append", *_CHANGE_ROWS)),
@@ -159,7 +157,7 @@ class Stepped:
         for number, batch in enumerate((REPLACED, Batch(first=0, rows=30))):
             overwrite_table(batch.frame(self.spark), self.target(f"before {number}"), Provenance())
         rest = Batch(first=30, rows=30)
-        merge(rest.frame(self.spark).selectExpr("*", "false AS is_deleted"), self.target("rest"), Provenance())
+        merged(rest.frame(self.spark).selectExpr("*", "false AS is_deleted"), self.target("rest"), Provenance())
         self.age()
 
     def age(self) -> None:

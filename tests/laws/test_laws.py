@@ -18,9 +18,8 @@ from blogdata.contract.publication import Commit
 from blogdata.errors import PlatformError
 from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
-from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.faults import AuditFailed, ConcurrentWrite, WriteRefused
 from blogdata.table.lake import Lake
-from blogdata.table.write_faults import AuditFailed, WriteRefused
 from laws.stepping import Held, Probe
 from laws.writers import SWAPPERS, WRITERS, Batch, Row, State, Writer
 from toy import HOURS
@@ -255,16 +254,6 @@ def test_a_row_that_came_twice_is_refused(world: World, writer: Writer) -> None:
     with pytest.raises((AuditFailed, WriteRefused)):
         world.write(AFTER, "run", change=lambda frame: frame.unionByName(frame.where("click = 65")))
     assert (world.version(), world.rows()) == (version, BEFORE.model())
-
-
-@pytest.mark.campaign
-@_partitioned(WRITERS)
-def test_one_run_publishes_each_of_its_batches(world: World, writer: Writer) -> None:
-    parts = [Batch(first=100, rows=20, hours=HOURS[:1]), Batch(first=200, rows=20, hours=HOURS[1:])]
-    commits = [world.write(part, "run") for part in parts]
-    assert [commit.repeated for commit in commits] == [False, False]
-    assert world.rows() == writer.after(writer.after(BEFORE.model(), parts[0]), parts[1])
-    assert world.problems() == []
 
 
 @_partitioned(EVERY)

@@ -34,6 +34,7 @@ def model(spark: Any) -> None:
     Machine.spark = spark
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("model")
 def test_every_kind_of_step_matches_the_python_model() -> None:
     Machine.made = Counter()
@@ -62,7 +63,7 @@ def test_any_order_of_steps_matches_the_python_model() -> None:
         # Hypothesis ends some machines early, and draws few different rules for each.
         while made.total() < STEPS:
             made += _make(min(PART, STEPS - made.total()), derandomize=False)
-    # A short run draws steps freely; the suite deals each kind.
+    # A short run draws steps freely; the test above deals each kind.
     if STEPS >= ENOUGH:
         often = {"run", "crash", "retry", "late", "backfill", "replay", "compact", "vacuum", "restore"}
         assert set(made) >= often

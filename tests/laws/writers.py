@@ -11,10 +11,9 @@ from blogdata.contract.contract import Contract
 from blogdata.contract.publication import Account, Commit
 from blogdata.patterns.idempotency import fast_metadata_cleaner, proxy
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
-from blogdata.patterns.idempotency.merger import merge
 from blogdata.table.publish import publish
 from blogdata.table.target import AppendBatch, Provenance, Target
-from toy import CONTRACT, HOURS, WHOLE, clicks, target
+from toy import CONTRACT, HOURS, WHOLE, clicks, merged, target
 
 Row = tuple[str, int, int, str]
 """hour, click, stands_for, page"""
@@ -81,7 +80,7 @@ def _merged(state: State, batch: Batch) -> State:
 def _merge(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
     # A merge accounts for the whole table afterwards.
     account = Account(rows_in=sum(row[2] for row in _merged(before(), batch)))
-    return merge(frame.selectExpr("*", "false AS is_deleted"), aim, Provenance(accounts={"": account}))
+    return merged(frame.selectExpr("*", "false AS is_deleted"), aim, Provenance(accounts={"": account}))
 
 
 def _copy(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:

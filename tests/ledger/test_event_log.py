@@ -18,8 +18,8 @@ from blogdata.errors import ConfigurationError
 from blogdata.ledger import events
 from blogdata.ledger.events import EVENTS, Event, EventLog
 from blogdata.table import store
+from blogdata.table.faults import LogDamaged
 from blogdata.table.lake import Lake
-from blogdata.table.store_faults import LogDamaged
 
 HOUR = "2026-01-05T10"
 
@@ -93,7 +93,7 @@ def test_two_writers_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.
     def begin(number: int) -> None:
         EventLog(lake).append([Event(kind="noted", dataset="silver.visits", partition=str(number))])
 
-    for attempt in range(5):
+    for attempt in range(2):
         lake, barrier, calls = Lake(root=str(lake_root / str(attempt))), threading.Barrier(2), itertools.count()
         published.silver(lake, {HOUR: 7}, read=0)
         with monkeypatch.context() as patch, ThreadPoolExecutor(2) as both:
@@ -106,12 +106,12 @@ def test_two_writers_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.
 
 
 def test_a_growing_log_is_compacted_and_checkpointed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "COMPACT_EVERY", 5)
-    monkeypatch.setattr(events, "CHECKPOINT_EVERY", 4)
-    for rows in range(3, 20):
+    monkeypatch.setattr(events, "COMPACT_EVERY", 4)
+    monkeypatch.setattr(events, "CHECKPOINT_EVERY", 3)
+    for rows in range(3, 9):
         one_more(lake, rows)
-    assert recorded(lake) == list(range(20))
-    assert len(opened(lake).file_uris()) <= 5
+    assert recorded(lake) == list(range(9))
+    assert len(opened(lake).file_uris()) <= 4
     assert list(Path(lake.path(EVENTS), "_delta_log").glob("*.checkpoint.parquet"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def test_a_publication_during_the_audit_is_no_problem(lake: Lake) -> None:
 )
 def test_an_unbalanced_account_names_the_difference(lake_root: Path, above: int, problem: str | None) -> None:
     lake = Lake(root=str(lake_root))
-    account = Account(rows_in=above).as_json()
+    account = asdict(Account(rows_in=above))
     publish(lake, DATASET, "hour", {HOURS[0]: 1}, accounts={HOURS[0]: account})
     (line,) = ledger.audit(lake, EventLog(lake), CONTRACT)
     assert (line.problem, line.balanced) == (problem, problem is None)

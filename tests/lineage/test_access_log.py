@@ -22,7 +22,6 @@ import blog_log
 from blogdata.cli.main import app
 from blogdata.landing.log_formats import formats
 from blogdata.landing.log_splitter import split_all
-from blogdata.landing.readiness_marker import LandingZone
 from blogdata.watch import report
 from blogdata.watch.report import Report
 from lineage.conftest import Deploy
@@ -68,7 +67,7 @@ def land_while_rotated(landing: Path, server: Path) -> None:
 
 
 def land_logs(landing: Path, *files: str) -> None:
-    landed = CliRunner().invoke(app, ["land", "logs", *files, "--landing", str(landing)])
+    landed = CliRunner().invoke(app, ["land", "logs", *files], env={"BLOGDATA_HOME": str(landing.parent)})
     assert landed.exit_code == 0, landed.output
 
 
@@ -85,8 +84,7 @@ def test_the_ledger_has_the_count_of_each_filter(blog: Deployment) -> None:
 
 @pytest.fixture
 def reported(blog: Deployment) -> Report:
-    now = datetime.now(timezone.utc)
-    return report.compute(blog.lake, LandingZone.of(blog.landing), blog.settings.checkpoints, now=now)
+    return report.compute(blog.settings)
 
 
 def in_all(found: Report, name: str) -> dict[str, int]:

@@ -23,9 +23,9 @@ from blogdata.planning.clock import now
 from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.lost_tables import take_log
+from blogdata.table.faults import DataFileDamaged
 from blogdata.table.lake import Lake
 from blogdata.table.store import mismatch, sums_of
-from blogdata.table.store_faults import DataFileDamaged
 from blogdata.watch.findings import lost
 from lineage.command_line import Said
 from lineage.conftest import Deploy

@@ -25,7 +25,7 @@ from blogdata.simulator.spec import LINE_FAULTS, FaultRates, SimulationSpec
 from blogdata.simulator.truth import Truth
 from blogdata.watch import detectors
 from blogdata.watch.findings import standing
-from blogdata.watch.reading import DETECTORS, FLOW
+from blogdata.watch.reading import FLOW
 from declared import DAILY, WEEKLY, computed_from
 from lineage import brute_force, costs, expected
 from lineage.brute_force import Lines
@@ -241,7 +241,7 @@ def test_detectors_read_what_was_published(world: World) -> None:
     note.write_text(end)
     # The simulated days are long over, as the simulator has recorded: nothing is missed, and nothing else is wrong.
     later = standing(seen(deployment, datetime.now(timezone.utc)))
-    assert [finding.identity for finding in later if finding.source in DETECTORS] == []
+    assert [finding.identity for finding in later if finding.source in detectors.READERS] == []
 
 
 def seen(deployment: Deployment, now: datetime) -> snapshot.Observed:

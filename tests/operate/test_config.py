@@ -101,13 +101,18 @@ def test_an_sc_address_means_a_remote_server(tmp_path: Path, given: str, remote:
         ("BLOGDATA_LANDING", "abfss://blog@store/landing"),
         ("BLOGDATA_AUTOMATIC", "maybe"),
         ("BLOGDATA_HISTORY", "yesterday"),
+        ("BLOGDATA_DAGSTER_STORAGE", f"mysql://u:{PRIVATE}@h/d"),
+        ("BLOGDATA_POSTGRES", f"user:{PRIVATE}@host"),
     ],
 )
-def test_an_unusable_variable_is_refused_with_its_value(tmp_path: Path, variable: str, value: str) -> None:
+def test_an_unusable_variable_is_refused_with_its_value_unless_it_may_be_private(
+    tmp_path: Path, variable: str, value: str
+) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load(tmp_path, **{variable: value})
     assert caught.value.where == variable
-    assert value in caught.value.what
+    assert (value in caught.value.what) == (PRIVATE not in value)
+    assert PRIVATE not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -182,13 +187,3 @@ def test_an_unwritable_home_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(ConfigurationError, match="BLOGDATA_HOME"):
         config.load({"BLOGDATA_HOME": str(tmp_path)})
-
-
-@pytest.mark.parametrize(
-    ("variable", "address"),
-    [("BLOGDATA_DAGSTER_STORAGE", "mysql://u:secret-word@h/d"), ("BLOGDATA_POSTGRES", "user:secret-word@host")],
-)
-def test_an_invalid_address_is_refused_without_showing_it(tmp_path: Path, variable: str, address: str) -> None:
-    with pytest.raises(ConfigurationError, match="postgresql") as refused:
-        config.load({"BLOGDATA_HOME": str(tmp_path), variable: address})
-    assert "secret-word" not in str(refused.value)

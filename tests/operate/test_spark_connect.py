@@ -12,7 +12,7 @@ import pytest
 from blogdata.errors import TransientError
 from blogdata.operate import processes, spark_attached, spark_connect, spark_launch
 from blogdata.operate.config import Settings
-from blogdata.operate.spark_connect import SparkServer, SparkServerUnreachable
+from blogdata.operate.spark_connect import SparkServer, SparkServerLost, SparkServerUnreachable
 from blogdata.runs.resources import SparkResource
 from kills import kill
 
@@ -25,6 +25,7 @@ def starter(settings: Settings) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env={**os.environ, **own}, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.campaign
 def test_concurrent_starts_share_one_lasting_server(own: Settings) -> None:
     starters = [starter(own), starter(own)]
     answers = [int(process.communicate(timeout=900)[0]) for process in starters]
@@ -34,14 +35,12 @@ def test_concurrent_starts_share_one_lasting_server(own: Settings) -> None:
     assert spark_connect.status(own).state == "running"
 
 
-def test_the_server_requires_its_token_and_hides_it(own: Settings) -> None:
-    server = spark_connect.running_server(own)
-    with pytest.raises(spark_connect.SparkServerUnreachable, match="UNAUTHENTICATED"):
-        spark_connect.probe(spark_connect.without_token(server.url))
-    token = server.url.partition("token=")[2]
+def test_the_server_hides_its_token(settings: Settings, spark_server: SparkServer) -> None:
+    """The test processes share this server, and have started it together; :mod:`.test_neighbours` asks without it."""
+    token = spark_server.url.partition("token=")[2]
     assert token
-    assert token not in f"{server!r} {spark_connect.status(own)}"
-    assert (own.home / "services" / "spark" / "server.json").stat().st_mode & 0o077 == 0
+    assert token not in f"{spark_server!r} {spark_connect.status(settings)}"
+    assert (settings.home / "services" / "spark" / "server.json").stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.campaign
@@ -69,7 +68,7 @@ def test_a_server_killed_during_work_raises_transient_error(own: Settings, monke
         kill(server.process)
         work.count()
 
-    with pytest.raises(spark_connect.SparkServerLost) as caught, resource.guard():
+    with pytest.raises(SparkServerLost) as caught, resource.guard():
         killed()
     assert caught.value.transient
     assert "token" not in str(caught.value)
@@ -146,3 +145,18 @@ def test_a_remote_server_is_used_and_never_stopped(fresh: Settings, spark_server
     with pytest.raises(SparkServerUnreachable, match="does not answer") as caught:
         spark_connect.running_server(silent)
     assert caught.value.transient
+
+
+def test_a_session_the_server_forgot_is_replaced(
+    spark_server: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", spark_server.url)
+    resource = SparkResource(home=str(tmp_path))
+    before = resource.spark_session
+    before.client.release_session()
+    with pytest.raises(SparkServerLost), resource.guard():
+        before.range(3).count()
+    after = resource.spark_session
+    assert after is not before
+    assert after.range(3).count() == 3
+    spark_attached.drop(resource.settings)

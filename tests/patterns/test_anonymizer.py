@@ -19,8 +19,8 @@ from assets.gold import visits_shared
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.security.anonymizer import ANY
 from blogdata.table.audit import guard_of, lifted_audits
+from blogdata.table.faults import AuditFailed
 from blogdata.table.target import Provenance
-from blogdata.table.write_faults import AuditFailed
 from quality.contracts.visits_shared import PROMISED, VISITS_SHARED
 from toy import target
 

@@ -13,9 +13,9 @@ from blogdata.contract.schema import Audit, Failed
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.table import refused
 from blogdata.table.audit import warnings
+from blogdata.table.faults import AuditFailed
 from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance
-from blogdata.table.write_faults import AuditFailed
 from toy import CONTRACT, HOURS, accounts, clicks, table, target
 
 FEW = Audit(name="few", expression="count(1) <= 60", description="Not too many")

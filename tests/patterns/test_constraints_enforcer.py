@@ -13,10 +13,10 @@ from blogdata.contract.schema import Partitioning, RowRule
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.quality.constraints_enforcer import orphans
 from blogdata.table.audit import specify
+from blogdata.table.faults import AuditFailed
 from blogdata.table.lake import Lake
 from blogdata.table.tables import constraints, enforce
 from blogdata.table.target import Provenance
-from blogdata.table.write_faults import AuditFailed
 from quality.contracts import CONTRACTS
 from toy import declared, target
 

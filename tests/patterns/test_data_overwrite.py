@@ -11,10 +11,9 @@ from blogdata.contract.publication import Account, Added, Commit
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.table import arrow
-from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.faults import AuditFailed, ConcurrentWrite
 from blogdata.table.lake import Lake
 from blogdata.table.target import Additions, Provenance
-from blogdata.table.write_faults import AuditFailed
 from toy import CONTRACT, HOURS, accounts, clicks, copies_of, problems, resting, target
 
 pytestmark = pytest.mark.matrix(4)

@@ -19,10 +19,9 @@ from blogdata.errors import PlatformError
 from blogdata.patterns.idempotency import fast_metadata_cleaner
 from blogdata.patterns.idempotency.fast_metadata_cleaner import freeze, replace_periods
 from blogdata.table import members
-from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.faults import AuditFailed, ConcurrentWrite
 from blogdata.table.lake import Lake
 from blogdata.table.target import Additions, Provenance, Target
-from blogdata.table.write_faults import AuditFailed
 from laws.stepping import Held, Probe
 from toy import copies_of, declared, problems, target
 

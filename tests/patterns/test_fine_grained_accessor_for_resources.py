@@ -18,9 +18,9 @@ from blogdata.planning.graph import Graph
 from blogdata.planning.reach import SAME
 from blogdata.runs.landed_inputs import Landed
 from blogdata.runs.step import Step, Upstream
+from blogdata.table.faults import NotDeclared
 from blogdata.table.lake import Lake
 from blogdata.table.target import Companion
-from blogdata.table.write_faults import NotDeclared
 from quality.contracts import EVERY
 from toy import HOURS, WHOLE
 from toy import step as step_of

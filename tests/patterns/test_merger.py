@@ -11,14 +11,14 @@ import pytest
 from blogdata.contract.publication import Account, Commit
 from blogdata.contract.writes import Merge
 from blogdata.patterns.idempotency import merger
-from blogdata.patterns.idempotency.merger import differences, merge
+from blogdata.patterns.idempotency.merger import differences
 from blogdata.runs.step import FullDelivery
 from blogdata.table import tables
+from blogdata.table.faults import AuditFailed, WriteRefused
 from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
 from blogdata.table.target import AppendBatch, Provenance
-from blogdata.table.write_faults import AuditFailed, WriteRefused
-from toy import LETTERS, copies_of, resting, step, target
+from toy import LETTERS, copies_of, merged, resting, step, target
 
 Change = tuple[str, str | None, bool | None]
 pytestmark = pytest.mark.matrix(8)
@@ -36,7 +36,7 @@ class Letters:
         self.runs += 1
         frame = self.spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
         accounts = {} if rows is None else {"": Account(rows_in=rows)}
-        return merge(frame, target(self.root, f"run-{self.runs}", LETTERS), Provenance(accounts=accounts))
+        return merged(frame, target(self.root, f"run-{self.runs}", LETTERS), Provenance(accounts=accounts))
 
     def rows(self) -> list[tuple[str, str | None]]:
         return resting(self.root, LETTERS.dataset)
@@ -123,5 +123,5 @@ def test_of_a_large_table_only_files_with_changed_keys_are_written_again(
 def test_a_full_delivery_removes_missing_rows(spark: Any, abc: Letters) -> None:
     delivered = spark.createDataFrame([("A", "new"), ("C", "changed"), ("D", "new")], "letter STRING, says STRING")
     current = Lake(root=str(abc.root)).read(spark, LETTERS.dataset)
-    merge(differences(delivered, current, LETTERS), target(abc.root, "full", LETTERS), Provenance())
+    merged(differences(delivered, current, LETTERS), target(abc.root, "full", LETTERS), Provenance())
     assert abc.rows() == [("A", "new"), ("C", "changed"), ("D", "new")]

@@ -24,7 +24,7 @@ from blogdata.ledger.events import EventLog
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.quality import schema_migrator
 from blogdata.patterns.quality.schema_migrator import Phase, Reader, readers, remove
-from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.faults import ConcurrentWrite
 from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance
 from quality.contracts import CONTRACTS, DECLARED, SERVED

@@ -22,11 +22,10 @@ from blogdata.ledger.held_versions import held_versions
 from blogdata.patterns.idempotency.stateful_merger import execute, restorable
 from blogdata.runs.upkeep import unneeded_data
 from blogdata.table import unneeded
-from blogdata.table.committer import ConcurrentWrite
 from blogdata.table.compactor import compact
+from blogdata.table.faults import AuditFailed, ConcurrentWrite
 from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance
-from blogdata.table.write_faults import AuditFailed
 from laws.stepping import Probe
 from toy import LETTERS, copies_of, problems, resting, target
 

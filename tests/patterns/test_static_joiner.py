@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from blogdata.contract.publication import WHOLE_TABLE, Account
 from blogdata.patterns.data_value import static_joiner
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
+from blogdata.table.faults import AuditFailed
 from blogdata.table.target import Provenance
-from blogdata.table.write_faults import AuditFailed
 from plans import plan_of
 from toy import declared, target
 

@@ -13,9 +13,9 @@ from blogdata.contract.publication import Commit
 from blogdata.contract.writes import AppearsWith
 from blogdata.patterns.idempotency.transactional_writer import overwrite_together
 from blogdata.table import companions
+from blogdata.table.faults import AuditFailed
 from blogdata.table.lake import Lake
 from blogdata.table.target import Companion, Provenance
-from blogdata.table.write_faults import AuditFailed
 from laws.stepping import Probe
 from toy import CONTRACT, HOURS, accounts, clicks, copies_of, declared, problems, resting, table, target
 

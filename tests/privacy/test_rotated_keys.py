@@ -62,7 +62,11 @@ def test_a_rotation_that_was_killed_goes_on(
     assert (len(new), old & new) == (len(old), set())
     ids = set(made.rows(VISITS, "visit_id"))
     assert set(made.rows("silver.visits_enriched", "visit_id")) == ids, "also of what was computed from them"
-    assert made.run(for_=wanted).problems == []
+    (made.settings.home / "secrets" / VISITOR_KEY).unlink()
+    deliver(made, "2026-01-06", {"a": "ann", "b": "bob"})
+    versions = sorted(made.rows("silver.users", "user_id"))
+    assert made.run(for_=wanted).problems == [], "the first version is needed by nobody"
+    assert sorted(made.rows("silver.users", "user_id")) == versions, "nobody got another version"
     assert (2, ["/10", "/11", "/12"]) in pages_of_visitors(made)
 
 

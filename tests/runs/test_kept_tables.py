@@ -5,11 +5,12 @@ Patterns: Fast Metadata Cleaner, Proxy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -41,17 +42,6 @@ BEFORE = replace(
     measures={},
     parts=None,
 )
-
-
-class Server:
-    """The tests' session in place of a deployment's Spark resource."""
-
-    def __init__(self, session: Any) -> None:
-        self.session = session
-
-    @contextmanager
-    def guard(self) -> Iterator[Any]:
-        yield self.session
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +79,7 @@ def materialize(asset: dg.AssetsDefinition, home: Path, spark: Any) -> Any:
         result = dg.materialize(
             [asset],
             resources={
-                "spark": dg.ResourceDefinition.hardcoded_resource(Server(spark)),
+                "spark": dg.ResourceDefinition.hardcoded_resource(SimpleNamespace(guard=partial(nullcontext, spark))),
                 "lake": LakeResource(root=str(home / "lake"), landing=str(home / "landing")),
             },
             instance=instance,

@@ -25,7 +25,6 @@ def test_a_tick_tells_of_what_stands(
 
     assert tell_people.default_status == dg.DefaultSensorStatus.RUNNING
     assert skip_reason() == "no channel is configured: [[alerts]] in blogdata.toml"
-    assert (home / "ticks" / "alerts").exists()
     with web_server() as hook:
         (home / "blogdata.toml").write_text(f'[[alerts]]\nname = "hook"\naddress = "{hook.channel}"\n')
         land(lake, "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from blogdata.cli import land_commands
 from blogdata.cli.land_commands import app
@@ -19,9 +19,14 @@ from blogdata.errors import ConfigurationError, PlatformError
 LINE = b'1.2.3.4 - - [05/Jan/2026:03:04:05 +0000] "GET /%s HTTP/1.1" 200 1 "-" "-"\n'
 
 
+def typed(landing: Path, *words: str, piped: bytes | None = None) -> Result:
+    """Type `blogdata land` for a landing zone."""
+    places = {"BLOGDATA_HOME": str(landing.parent / "home"), "BLOGDATA_LANDING": str(landing)}
+    return CliRunner().invoke(app, words, env=places, input=piped)
+
+
 def simulate(landing: Path, *more: str) -> tuple[str, BaseException | None]:
-    command = ["simulate", "--days", "1", "--visits-per-day", "200", "--seed", "3", "--landing", str(landing), *more]
-    result = CliRunner().invoke(app, command)
+    result = typed(landing, "simulate", "--days", "1", "--visits-per-day", "200", "--seed", "3", *more)
     return result.stdout, result.exception
 
 
@@ -54,16 +59,15 @@ def test_logs_land_once_with_their_formats_and_missing_files_are_refused(tmp_pat
     (tmp_path / "vhost.log").write_bytes(b"blog.example.org:443 " + line)
     (tmp_path / "empty.log").touch()
     files = [str(tmp_path / name) for name in ("main.log", "vhost.log", "empty.log")]
-    command = ["logs", *files, "--landing", str(landing)]
-    assert f"{files[0]}: format main, combined; landed" in CliRunner().invoke(app, command).stdout.replace("\n", " ")
+    assert f"{files[0]}: format main, combined; landed" in typed(landing, "logs", *files).stdout.replace("\n", " ")
     assert (landing / "access_logs" / "vhost.log").read_bytes() == b"blog.example.org:443 " + line
-    found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    found = json.loads(typed(landing, "logs", *files, "--json").stdout)
     assert {row["file"]: (row["outcome"], row["formats"]) for row in found} == {
         files[0]: ("same", ["main", "combined"]),
         files[1]: ("same", ["vhost_combined"]),
         files[2]: ("empty", []),
     }
-    refused = CliRunner().invoke(app, ["logs", str(tmp_path / "absent.log"), "--landing", str(landing)])
+    refused = typed(landing, "logs", str(tmp_path / "absent.log"))
     assert isinstance(refused.exception, ConfigurationError)
     assert refused.exit_code != 0
 
@@ -78,7 +82,7 @@ def test_a_file_that_is_no_access_log_is_refused_and_the_others_land(tmp_path: P
 
     def landed(*names: str) -> tuple[Any, list[str]]:
         files = [str(tmp_path / name) for name in names]
-        error = CliRunner().invoke(app, ["logs", *files, "--landing", str(tmp_path / "landing")]).exception
+        error = typed(tmp_path / "landing", "logs", *files).exception
         return error, sorted(path.name for path in tmp_path.glob("landing/*/[a-z]*"))
 
     refused, there = landed("README.md", "empty")
@@ -113,21 +117,21 @@ def test_a_file_that_is_no_access_log_is_refused_and_the_others_land(tmp_path: P
 )
 def test_a_log_whose_lines_would_all_be_dead_letters_is_refused(tmp_path: Path, line: bytes, what: str) -> None:
     (tmp_path / "a.log").write_bytes(line * 9)
-    command = ["logs", str(tmp_path / "a.log"), "--landing", str(tmp_path / "landing")]
-    refused = CliRunner().invoke(app, command).exception
+    command = (tmp_path / "landing", "logs", str(tmp_path / "a.log"))
+    refused = typed(*command).exception
     assert isinstance(refused, ConfigurationError)
     assert (refused.where, what in refused.what) == (str(tmp_path / "a.log"), True)
     assert not list(tmp_path.glob("landing/*/*.log"))
     # One good line is enough: an access log may have odd ones.
     (tmp_path / "a.log").write_bytes(line * 9 + LINE % b"one")
-    assert CliRunner().invoke(app, command).exception is None
+    assert typed(*command).exception is None
 
 
 def test_what_comes_through_a_pipe_lands_and_no_other_thing_than_a_file(tmp_path: Path) -> None:
     landing = tmp_path / "landing"
 
     def landed(piped: bytes) -> dict[str, str]:
-        said = CliRunner().invoke(app, ["logs", "-", "--landing", str(landing), "--json"], input=piped)
+        said = typed(landing, "logs", "-", "--json", piped=piped)
         assert said.exception is None, said.exception
         return {row["file"]: row["outcome"] for row in json.loads(said.stdout)}
 
@@ -136,7 +140,7 @@ def test_what_comes_through_a_pipe_lands_and_no_other_thing_than_a_file(tmp_path
     assert [path.name for path in (landing / "access_logs").glob("*") if path.name != ".lock"] == ["piped.log"]
     os.mkfifo(tmp_path / "pipe")
     for name in (str(tmp_path), str(tmp_path / "pipe"), "/dev/null"):
-        refused = CliRunner().invoke(app, ["logs", name, "--landing", str(landing)]).exception
+        refused = typed(landing, "logs", name).exception
         assert isinstance(refused, ConfigurationError)
         assert (refused.what, refused.where) == ("it is no file", name)
 

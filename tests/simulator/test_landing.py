@@ -127,7 +127,8 @@ def test_a_killed_command_is_repeated_and_adds_its_hours_once(tmp_path: Path, at
 
 
 def command(landing: Path, *options: str) -> tuple[str, BaseException | None]:
-    result = CliRunner().invoke(app, ["simulate", "--landing", str(landing), *options])
+    places = {"BLOGDATA_HOME": f"{landing}-home", "BLOGDATA_LANDING": str(landing)}
+    result = CliRunner().invoke(app, ["simulate", *options], env=places)
     return result.stdout, result.exception
 
 

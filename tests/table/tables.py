@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import string
 import struct
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +62,10 @@ def rows(store: Store, version: int | None = None) -> Rows:
     return sorted(((row["day"], row["click"]) for row in arrow.select(table, "SELECT day, click FROM t")), key=str)
 
 
-def at_once(work: Callable[..., Any], root: Path, processes: int) -> list[Any]:
-    """Run a function of a lake's root and a number in processes of their own; return what they return."""
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        return pool.starmap(work, [(str(root), number) for number in range(processes)])
+def at_once(work: Callable[..., Any], root: Path, writers: int) -> list[Any]:
+    """Run a function of a lake's root and a number in threads, each with handles of its own; return its results."""
+    with ThreadPoolExecutor(writers) as threads:
+        return list(threads.map(lambda number: work(str(root), number), range(writers)))
 
 
 def with_removed_row(store: Store, position: int) -> None:

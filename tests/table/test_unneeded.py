@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -22,16 +23,8 @@ LONG_AGO = timedelta(days=60)
 
 
 class Table:
-    """A table that was replaced day by day, for weeks; version n was published n days after the first one."""
-
-    def __init__(self, root: Path, days: int) -> None:
+    def __init__(self, root: Path) -> None:
         self.lake, self.folder = Lake(root=str(root)), root / "silver" / "pages"
-        for day in range(days):
-            rows = pa.table({"part": ["a b", "c"], "n": [day, day]})
-            write_deltalake(self.folder, rows, mode="overwrite", partition_by=["part"])
-            for file in self.folder.glob("part=*/*.parquet"):
-                sums_of(file).touch()
-            table_files.age(self.folder, NOW - LONG_AGO + timedelta(days=day), since=NOW.timestamp() - 3600)
 
     @staticmethod
     def age(file: Path, moment: datetime) -> None:
@@ -53,15 +46,27 @@ class Table:
         return unneeded.data_files(self.lake, NAME, held, now)
 
 
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("weeks")
+    folder = Table(root).folder
+    for day in range(40):
+        rows = pa.table({"part": ["a b", "c"], "n": [day, day]})
+        write_deltalake(folder, rows, mode="overwrite", partition_by=["part"])
+        for file in folder.glob("part=*/*.parquet"):
+            sums_of(file).touch()
+        table_files.age(folder, NOW - LONG_AGO + timedelta(days=day), since=NOW.timestamp() - 3600)
+    return root
+
+
 @pytest.fixture
-def weeks(tmp_path: Path) -> Table:
-    return Table(tmp_path, 40)
+def weeks(origin: Path, tmp_path: Path) -> Table:
+    """A table that was replaced day by day; version n was published n days after the first one."""
+    return Table(shutil.copytree(origin, tmp_path / "lake"))
 
 
 # Files of one more day stay: a write may have begun so long before its commit.
-@pytest.mark.parametrize(
-    ("written", "oldest"), [(None, 31), ("1970-01-02", 32), ("1980-01-01", 32), (f"{NOW:%F}", 0), ("2099-01-01", 0)]
-)
+@pytest.mark.parametrize(("written", "oldest"), [(None, 31), ("1970-01-02", 32), ("2099-01-01", 0)])
 def test_versions_of_the_retention_stay_readable(weeks: Table, written: str | None, oldest: int) -> None:
     """By the times of their commits, also in a home that was unpacked or copied."""
     now = NOW - LONG_AGO + timedelta(days=39)

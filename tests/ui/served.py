@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,6 @@ COMMAND = str(Path(sys.executable).with_name("blogdata"))
 RUNS = (
     "query($f: RunsFilter) { runsOrError(filter: $f) { ... on Runs { results { runId status tags { key value } } } } }"
 )
-
-
 LAUNCH = (
     "mutation($p: ExecutionParams!) { launchRun(executionParams: $p) { __typename "
     "... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }"
@@ -71,19 +69,28 @@ class Served:
         visits = self.home / "landing" / "visits"
         return [hour / "_SUCCESS" for day in days for hour in sorted((visits / f"date={day}").glob("hour=*"))]
 
-    def start(self, *options: str, seconds: float = 240) -> None:
+    def start(self, *options: str) -> None:
         """Start the UI, and wait until it has loaded the definitions."""
+        self.until(self.begin(*options), self._answers)
+
+    def begin(self, *options: str) -> subprocess.Popen[bytes]:
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         command, environ = [COMMAND, "ui", "--port", str(port), *options], dict(self.environ)
         with (self.home / "ui.log").open("wb") as log:
             self.process = subprocess.Popen(command, env=environ, stdout=log, stderr=subprocess.STDOUT)
+        return self.process
+
+    def until(self, process: subprocess.Popen[bytes], holds: Callable[[], bool], seconds: float = 240) -> None:
         deadline = time.monotonic() + seconds
-        while not self._answers():
-            said = (self.home / "ui.log").read_text()
-            assert self.process.poll() is None, said
-            assert time.monotonic() < deadline, said
+        while not holds():
+            assert process.poll() is None, self.log
+            assert time.monotonic() < deadline, self.log
             time.sleep(1)
+
+    @property
+    def log(self) -> str:
+        return (self.home / "ui.log").read_text()
 
     def stop(self) -> int:
         assert self.process is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import published
+from blogdata.operate import config
 from blogdata.watch import report
 from blogdata.watch.report_page import FILE, figure
 from page_view_rows import START, View, counted, random_views, write
@@ -38,8 +38,7 @@ def page(tmp_path_factory: pytest.TempPathFactory, views: list[View]) -> Path:
     lake = published.deployment(home)
     write(lake, views)
     published.bronze(lake.lake, {LAST: {LAST: 3}})
-    found = report.compute(lake.lake, lake.landing_zone, lake.checkpoints_path, now=datetime.now(timezone.utc))
-    report.write(found, home / FILE)
+    report.write(report.compute(config.load({"BLOGDATA_HOME": str(home)})), home / FILE)
     return home / FILE
 
 

@@ -43,19 +43,6 @@ def test_a_footer_has_the_bounds_and_nulls_of_each_column_over_all_row_groups(tm
     }
 
 
-def test_a_moment_is_bounded_by_whole_milliseconds(tmp_path: Path) -> None:
-    moments = pa.array([LATE, EARLY], pa.timestamp("us", "UTC"))
-    assert _bounds(tmp_path, moments) == ("2026-01-05T00:00:00.000Z", "2026-01-05T01:00:00.001Z")
-    plain = pa.array([LATE.replace(tzinfo=None)], pa.timestamp("us"))
-    assert _bounds(tmp_path, plain) == ("2026-01-05T01:00:00.000", "2026-01-05T01:00:00.001")
-
-
-def test_a_day_a_decimal_and_a_number_are_bounded_by_themselves(tmp_path: Path) -> None:
-    assert _bounds(tmp_path, pa.array([date(1500, 1, 1), date(2026, 1, 5)])) == ("1500-01-01", "2026-01-05")
-    assert _bounds(tmp_path, pa.array([Decimal("1.25"), Decimal("-2.50")], pa.decimal128(9, 2))) == (-2.5, 1.25)
-    assert _bounds(tmp_path, pa.array([0.5, -1.5])) == (-1.5, 0.5)
-
-
 def test_a_long_text_is_bounded_by_texts_that_are_not_within(tmp_path: Path) -> None:
     long = "z" * 40
     assert _bounds(tmp_path, pa.array([long])) == ("z" * 32, "z" * 32 + "\U0010ffff")
@@ -66,21 +53,27 @@ def test_a_long_text_is_bounded_by_texts_that_are_not_within(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("values", "low", "high"),
     [
-        pa.array([float("inf"), 1.0]),
-        pa.array([True, False]),
-        pa.array([b"\xff"]),
-        pa.array([[1], [2]]),
-        pa.array([{"a": 1}]),
-        pa.array([Decimal(10**20), Decimal(1)], pa.decimal128(38, 0)),
-        pa.array([None, None], pa.int64()),
-        pa.array([datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)], pa.timestamp("us", "UTC")),
+        (pa.array([LATE, EARLY], pa.timestamp("us", "UTC")), "2026-01-05T00:00:00.000Z", "2026-01-05T01:00:00.001Z"),
+        (pa.array([LATE.replace(tzinfo=None)]), "2026-01-05T01:00:00.000", "2026-01-05T01:00:00.001"),
+        (pa.array([date(1500, 1, 1), date(2026, 1, 5)]), "1500-01-01", "2026-01-05"),
+        (pa.array([Decimal("1.25"), Decimal("-2.50")], pa.decimal128(9, 2)), -2.5, 1.25),
+        (pa.array([0.5, -1.5]), -1.5, 0.5),
+        # No bounds that are certain, or none at all.
+        (pa.array([float("inf"), 1.0]), None, None),
+        (pa.array([True, False]), None, None),
+        (pa.array([b"\xff"]), None, None),
+        (pa.array([[1], [2]]), None, None),
+        (pa.array([{"a": 1}]), None, None),
+        (pa.array([Decimal(10**20), Decimal(1)], pa.decimal128(38, 0)), None, None),
+        (pa.array([None, None], pa.int64()), None, None),
+        (pa.array([datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)], pa.timestamp("us", "UTC")), None, None),
     ],
     ids=str,
 )
-def test_what_has_no_certain_bounds_has_none(tmp_path: Path, values: pa.Array) -> None:
-    assert _bounds(tmp_path, values) == (None, None)
+def test_a_column_is_bounded_by_what_is_certain(tmp_path: Path, values: pa.Array, low: Any, high: Any) -> None:
+    assert _bounds(tmp_path, values) == (low, high)
 
 
 def test_one_row_group_without_bounds_leaves_a_column_without(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from blogdata.patterns.quality.offline_observer import Profile, event_of
 from blogdata.planning.clock import now
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Observed, Snapshot
-from blogdata.table.store_faults import LogDamaged
+from blogdata.table.faults import LogDamaged
 from blogdata.watch import findings
 from published import deployment, enriched, land, publish
 from quality.contracts import GRAPH
@@ -27,7 +27,7 @@ def test_a_source_that_fails_silences_no_other(tmp_path: Path, monkeypatch: pyte
     land(home, "visits", "2026-01-05T10", {"visits.json": "{}\n"}, flag=False)
 
     def damaged(deployment: Observed) -> Iterator[Finding]:
-        raise LogDamaged(what="a file of the log is cut off", where="silver.visits", next_step="repair it")
+        raise LogDamaged("silver.visits", "1.json")
         yield
 
     monkeypatch.setattr(findings, "SOURCES", (damaged, findings.overdue))
@@ -35,7 +35,7 @@ def test_a_source_that_fails_silences_no_other(tmp_path: Path, monkeypatch: pyte
     found = findings.standing(Observed(graph=GRAPH, look=look, now=now()))
     assert [one.source for one in found] == ["findings", "overdue"]
     assert found[0].severity is Severity.CRITICAL
-    assert "damaged could not be looked at: a file of the log is cut off" in found[0].what
+    assert "damaged could not be looked at: a file of the table's log is gone" in found[0].what
 
 
 def test_hours_that_wait_for_one_reason_are_one_finding(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_broken_references_stand_while_their_rows_are_there(tmp_path: Path) -> N
 
     def found() -> list[str]:
         seen = Observed(graph=GRAPH, look=Snapshot(lake.landing_zone, lake.events), now=now())
-        return [one.what for one in findings.observed(seen)]
+        return [one.what for one in findings.profiled(seen)]
 
     days = ", ".join(hour[:10] for hour in hours)
     assert found() == [f"10 rows refer to nothing in silver.users, in {days}"]

@@ -10,7 +10,6 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from blogdata.ledger.events import EventLog
-from blogdata.operate.dagster_home import ticks
 from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.watch.metrics import registry
@@ -29,7 +28,7 @@ def figures(lake: LakeResource) -> dict[tuple[str, ...], float]:
     """Parse metrics as Prometheus does: name and label values to figure."""
     look = Snapshot(lake.landing_zone, EventLog(lake.lake))
     found = Observed(graph=GRAPH, look=look, now=NOW)
-    text = generate_latest(registry(found, lake.lake, EVERY.values(), ticks(Path(lake.landing).parent))).decode()
+    text = generate_latest(registry(found)).decode()
     return {
         (sample.name.removeprefix("blogdata_"), *(value for _, value in sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)
@@ -44,9 +43,7 @@ def test_figures_repeat_the_ledger(lake: LakeResource) -> None:
     account = {"2026-01-05T08": {"rows_in": 5, "reasons": {"duplicates": 2}}}
     hour = {"2026-01-05T08": 3}
     publish(lake.lake, "silver.visits", "event_hour", hour, inputs=read, seconds=7.0, accounts=account)
-    (ticks(Path(lake.landing).parent) / "alerts").touch()
     found = figures(lake)
-    assert found["sensor_tick_timestamp_seconds", "alerts"] > NOW.timestamp()
     assert found["dataset_rows_left_out", "silver.visits", "duplicates"] == 2
     assert found["dataset_info", "bronze.visits", "team:platform"] == 1
     assert found["dataset_partitions", "bronze.visits"] == 2

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import published
+from blogdata.cli import report_command
+from blogdata.cli.main import app
+from blogdata.cli.output import Outcome
+from blogdata.contract.publication import Entry
 from blogdata.landing.readiness_marker import ENDED
 from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
+from blogdata.ledger.ledger import LedgerLine
+from blogdata.operate import config
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.watch import report
+from blogdata.watch.data_part import Freshness, state_of
 from blogdata.watch.report import Report
 from blogdata.watch.report_page import figure as in_words
 from blogdata.watch.report_page import number
@@ -25,6 +35,8 @@ from page_view_rows import START, View, random_views, write
 from quality.contracts import EVERY
 
 NOW = datetime(2026, 4, 5, tzinfo=timezone.utc)
+SOON = datetime(2026, 1, 20, tzinfo=timezone.utc)
+ENTRY = Entry(dataset="silver.visits", partition="2026-01-05T00", version=1, rows_in=10, rows_out=8, reasons={})
 HOSTILE = (
     "</script><script>alert(1)</script>",
     "<img src=x onerror=alert(2)>",
@@ -63,7 +75,7 @@ class Parsed(HTMLParser):
 
 
 def made(lake: LakeResource, now: datetime = NOW) -> Report:
-    return report.compute(lake.lake, lake.landing_zone, lake.checkpoints_path, now=now)
+    return report.compute(config.load({"BLOGDATA_HOME": str(lake.landing_path.parent)}), now=now)
 
 
 @pytest.fixture(scope="module")
@@ -175,3 +187,57 @@ def test_the_page_omits_what_has_no_source(tmp_path: Path) -> None:
     assert {"bronze.visits", "silver.visits", "silver.late_visits", "gold.sessions_daily"} <= shown
     assert not {name for name in shown if name.endswith("_live") or "ad" in name.split(".")[1].split("_")}
     assert not shown & {"bronze.users", "silver.devices", "gold.campaign_stats"}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "hours", "state"),
+    [
+        ("silver.visits", 3, Freshness.FRESH),  # the hour itself plus the promised two hours
+        ("silver.visits", 3.1, Freshness.LATE),
+        ("gold.page_stats", 30.1, Freshness.LATE),  # the day itself plus the promised six hours
+        ("silver.users", 48.1, Freshness.LATE),  # a table without partitions: one day plus the promised day
+        ("silver.late_visits", 9999, Freshness.UNPROMISED),
+    ],
+)
+def test_a_dataset_is_late_after_its_promise(dataset: str, hours: float, state: Freshness) -> None:
+    times = (SOON - timedelta(hours=hours), SOON - timedelta(days=9999))
+    lines = [LedgerLine(entry=replace(ENTRY, committed_at=at), rows_there=8, problem=None) for at in times]
+    assert state_of(EVERY[dataset], lines, SOON).freshness is state
+
+
+def test_unpublished_datasets_are_not_late() -> None:
+    assert state_of(EVERY["silver.visits"], [], SOON).freshness is Freshness.NEVER
+
+
+def said(home: Path, *arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["report", *arguments], env={"BLOGDATA_HOME": str(home)})
+    return done.exit_code, done.stdout
+
+
+def test_the_page_goes_where_it_should(lake: LakeResource, tmp_path: Path) -> None:
+    home = lake.landing_path.parent
+    assert said(home) == (0, f"{home / 'report.html'}\n")
+    elsewhere = tmp_path / "pages" / "today.html"
+    assert said(home, "--out", str(elsewhere)) == (0, f"{elsewhere}\n")
+    assert elsewhere.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_json_prints_the_figures_and_writes_no_page(lake: LakeResource) -> None:
+    home = lake.landing_path.parent
+    (home / "report.html").unlink(missing_ok=True)
+    code, out = said(home, "--json", "--days", "2")
+    assert code == 0
+    assert not (home / "report.html").exists()
+    assert json.loads(out)["blog"]["since"] >= "2026-02-12"
+
+
+def test_a_report_that_fails_is_a_warning(lake: LakeResource) -> None:
+    home = lake.landing_path.parent
+    settings = config.load(overrides={"BLOGDATA_HOME": str(home)})
+    assert report_command.made_after_a_run(settings, Outcome(runs=1)) == []
+    assert (home / "report.html").is_file()
+    (home / "report.html").unlink()
+    (home / "report.html").mkdir()
+    (warning,) = report_command.made_after_a_run(settings, Outcome(runs=1))
+    (home / "report.html").rmdir()
+    assert warning.startswith("the report was not made: ")

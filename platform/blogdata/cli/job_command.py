@@ -97,7 +97,6 @@ def _list(jobs: Mapping[str, dg.JobDefinition], *, as_json: bool) -> None:
 
 
 def _run(settings: Settings, name: str, run_config: Mapping[str, Any], *, as_json: bool) -> None:
-
     from blogdata.cli.pipeline import Pipeline
 
     result = Pipeline(settings, quiet=as_json, command=f"job {name}").run_job(name, run_config)

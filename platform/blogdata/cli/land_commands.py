@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Put data into the landing zone.", no_args_is_help=True, add_completion=False)
 
-Landing = Annotated[Path | None, typer.Option(help="The landing zone; the deployment's own when not given.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -39,7 +37,6 @@ def simulate(
         datetime | None,
         typer.Option(formats=["%Y-%m-%d"], help="First day; without it the days are those that have just ended."),
     ] = None,
-    landing: Landing = None,
     ads: Annotated[bool, typer.Option(help="Land the ads that visitors were shown, too.")] = True,
     hours: Annotated[
         int | None, typer.Option(min=1, help="Add so many hours to the simulation there is, and nothing else.")
@@ -48,13 +45,14 @@ def simulate(
 ) -> None:
     """Simulate a blog's visits, users, devices and displayed ads, with known truth beside them in `_truth/`.
 
-    A simulation needs --days, --visits-per-day and --seed. What is added to it by --hours changes no byte of what has
-    landed; a command that was interrupted is repeated.
+    A simulation needs --days, --visits-per-day and --seed. --hours adds to it and changes no landed byte. Repeat a
+    command that was interrupted.
     """
+    from blogdata.operate.config import load
     from blogdata.simulator import landing_zone as simulator
     from blogdata.simulator.spec import FaultRates, SimulationSpec, load_faults
 
-    target = _landing(landing)
+    target = load().landing
     begun = time.monotonic()
     given = {"--days": days, "--visits-per-day": visits_per_day, "--seed": seed}
     if hours is not None:
@@ -130,7 +128,6 @@ def logs(
             help="Access logs, plain or compressed by gzip, bzip2, xz or zstd, in any order; - for standard input.",
         ),
     ],
-    landing: Landing = None,
     as_json: Json = False,
 ) -> None:
     """Put access logs into the landing zone, byte for byte and verified.
@@ -142,17 +139,15 @@ def logs(
     from blogdata.cli.land_logs import land_logs
     from blogdata.landing.log_splitter import LOGS
     from blogdata.landing.suppression_list import erase_known
-    from blogdata.operate.config import LogSettings, home, load
+    from blogdata.operate.config import load
 
-    # With a landing zone of its own a command needs no home: one that is not there declares nothing, and is not made.
-    settings = load() if landing is None or home(os.environ).is_dir() else None
-    logs = settings.logs if settings else LogSettings()
-    target = _landing(landing)
+    settings = load()
+    target = settings.landing
     _make_writable(target)
     results = []
     # A log that has grown is known by its landed copy, which has no line of a forgotten person any more.
-    prepare = (lambda copy: erase_known(settings, target, [copy])) if settings else (lambda _: {})
-    for result in land_logs(files, target / LOGS, logs, prepare):
+    prepare = lambda copy: erase_known(settings, target, [copy])  # noqa: E731
+    for result in land_logs(files, target / LOGS, settings.logs, prepare):
         results.append(result)
         # What was refused is told at the end, with what to do.
         if not as_json and result.error is None:
@@ -228,12 +223,6 @@ def _make_writable(target: Path) -> None:
     except OSError as error:
         what, step = f"the landing zone cannot be written: {error.strerror}", "name a folder that you may write"
         raise ConfigurationError(what=what, where=str(target), next_step=step) from error
-
-
-def _landing(given: Path | None) -> Path:
-    from blogdata.operate.config import load
-
-    return given or load().landing
 
 
 @contextmanager

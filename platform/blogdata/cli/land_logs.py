@@ -60,7 +60,7 @@ class NamedLog:
 
 
 def land_logs(
-    given: Sequence[Path], target: Path, settings: LogSettings, prepare: Callable[[Path], object] = lambda _: None
+    given: Sequence[Path], target: Path, settings: LogSettings, prepare: Callable[[Path], object]
 ) -> Iterator[NamedLog]:
     """Land logs, the oldest first, so that the lines of each hour come in the order in which they were logged."""
     with ExitStack() as stack:

@@ -32,8 +32,8 @@ from blogdata.operate.config import Settings
 from blogdata.planning import arrivals
 from blogdata.planning.snapshot import Snapshot
 from blogdata.runs.zone import zone_of
+from blogdata.table.faults import DataFileDamaged, LogDamaged
 from blogdata.table.lake import Lake
-from blogdata.table.store_faults import DataFileDamaged, LogDamaged
 from quality.contracts import EVERY, SERVED
 
 

@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,6 @@ from rich.text import Text
 from blogdata.errors import ConfigurationError, PlatformError, shown
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from blogdata.operate.config import Settings
     from blogdata.table.lake import Lake
 
@@ -55,10 +53,9 @@ class Terminal(Console):
 
 
 class TextGrid(Table):
-    """A table whose cells are one line each, whatever the values; a cell of several lines is given as a sequence.
+    """A table without frame; a cell has one line, or is a sequence of lines.
 
-    On a narrow terminal columns marked `no_wrap` stay as wide as their cells, so that a cell can be copied; the others
-    have more lines, uncut.
+    On a narrow terminal columns marked `no_wrap` keep their width, so that a cell can be copied; others wrap, uncut.
     """
 
     def __init__(self, *titles: str) -> None:
@@ -97,30 +94,24 @@ errors = Terminal(stderr=True)
 
 
 class Screen:
+    """Lines, and on a terminal what is done now; nothing if it is not shown."""
+
     def __init__(self, *, shown: bool) -> None:
         self._shown = shown
-        self._bar: Progress | None = None
+        self._now = console.status("starting")
 
     @contextmanager
     def opened(self) -> Iterator[Screen]:
-        if not (self._shown and console.is_terminal):
+        with self._now if self._shown else nullcontext():
             yield self
-            return
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-        with Progress(*columns, console=console, transient=True) as self._bar:
-            self._bar.add_task("starting", total=None)
-            yield self
-        self._bar = None
 
     def print(self, text: str, style: str | None = None) -> None:
         if self._shown:
             console.print(text, style=style)
 
     def status(self, text: str) -> None:
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], description=shown.line(text))
+        # As a text, since Rich reads markup in a string.
+        self._now.update(Text(shown.line(text)))
 
 
 @dataclass(kw_only=True)
@@ -149,10 +140,7 @@ def say_error(error: PlatformError) -> None:
 
 
 def not_published(lake: Lake, dataset: str) -> PlatformError:
-    """Return the error of a command that needs a dataset which does not exist yet, with the command that computes it.
-
-    After an upgrade a deployment may lack the datasets that are new; only an empty one is shown the first steps.
-    """
+    """Return the error of a dataset that does not exist yet, as one that an upgrade has brought."""
     from quality.contracts import STREAMED
 
     if is_new(existing()):

@@ -103,11 +103,7 @@ class Pipeline:
         return outcome
 
     def run_plan(self, plan: Plan) -> Outcome:
-        """Run a plan.
-
-        The rest of an interrupted plan is not stored, and staleness may not find it: to get it, request the whole plan
-        again.
-        """
+        """Run a plan. Its rest is not stored: after an interruption request the whole plan again."""
         again = {main: keys or [""] for main, keys in plan.wanted().items()}
         return self.run_job(**self._asked({"again": again, "only_again": True}), label="the plan").outcome
 

@@ -49,26 +49,21 @@ def plan(as_json: Annotated[bool, typer.Option("--json", help="Print the plan as
     else:
         say_warnings(warnings)
         if planned.runs or not refused:
-            show(planned.runs, unsplit, tables, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
+            _show(planned.runs, unsplit, tables, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
     if refused:
         for error in refused[:-1]:
             say_error(error)
         raise refused[-1]
 
 
-def show(runs: Sequence[Planned], unsplit: Sequence[Path] = (), tables: Sequence[str] = (), *, nothing: str) -> None:
+def _show(runs: Sequence[Planned], unsplit: Sequence[Path], tables: Sequence[str], *, nothing: str) -> None:
     if unsplit:
-        console.print(
-            f"{len(unsplit)} access log(s) are not split into hours yet: `blogdata run` does that first, and then "
-            "what comes of it"
-        )
+        console.print(f"{len(unsplit)} access log(s) are not split into hours yet: `blogdata run` splits them first")
     if tables:
-        console.print(
-            f"{', '.join(tables)} of [tables] are due: `blogdata run` loads them first, and then what comes of it"
-        )
+        console.print(f"{', '.join(tables)} of [tables] are due: `blogdata run` loads them first")
+    if not (runs or unsplit or tables):
+        console.print(f"nothing to do: {nothing}")
     if not runs:
-        if not (unsplit or tables):
-            console.print(f"nothing to do: {nothing}")
         return
     table = TextGrid()
     for title in ("", "datasets"):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from blogdata.cli.output import NOTHING_PUBLISHED, Outcome, console, existing, say_json
 from blogdata.operate.config import Settings
 from blogdata.watch.report_page import FILE
-
-if TYPE_CHECKING:
-    from blogdata.watch.report import Report
 
 
 def report(
@@ -33,7 +29,7 @@ def report(
     from blogdata.watch import report as core
 
     settings = existing()
-    figures = _computed(settings, days)
+    figures = core.compute(settings, days=days or core.DAYS)
     if as_json:
         say_json(figures.as_json())
         return
@@ -51,24 +47,9 @@ def made_after_a_run(settings: Settings, outcome: Outcome) -> list[str]:
         if outcome.runs or outcome.problems:
             from blogdata.watch import report as core
 
-            figures = _computed(settings)
+            figures = core.compute(settings)
             if figures.has_anything:
                 core.write(figures, settings.home / FILE)
     except Exception as error:  # noqa: BLE001 - whatever it is, what the run has published stays published
         return [f"the report was not made: {error}"]
     return []
-
-
-def _computed(settings: Settings, days: int | None = None) -> Report:
-    from blogdata.landing.readiness_marker import LandingZone
-    from blogdata.table.lake import Lake
-    from blogdata.watch import report as core
-
-    return core.compute(
-        Lake(root=str(settings.lake)),
-        LandingZone(folder=settings.landing, convention=settings.ready),
-        settings.checkpoints,
-        now=datetime.now(timezone.utc),
-        days=core.DAYS if days is None else days,
-        own_hosts=settings.site_hosts,
-    )

@@ -145,9 +145,8 @@ def _ui_status(settings: Settings) -> dict[str, Any]:
 
 def _standing(settings: Settings) -> dict[str, Any]:
     from blogdata.watch import findings
-    from blogdata.watch.alerting import observed
 
-    standing = findings.standing(observed(settings))
+    standing = findings.standing(findings.observed(settings))
     return {
         "service": "findings",
         "state": standing[0].severity.value if standing else "none",
@@ -160,12 +159,7 @@ def metrics() -> None:
     """Print the figures of every dataset as Prometheus metrics."""
     from prometheus_client import generate_latest
 
-    from blogdata.table.lake import Lake
-    from blogdata.watch.alerting import observed
+    from blogdata.watch.findings import observed
     from blogdata.watch.metrics import registry
-    from quality.contracts import EVERY
 
-    settings = existing()
-    ticks = dagster_home.ticks(settings.home)
-    figures = registry(observed(settings), Lake(root=str(settings.lake)), EVERY.values(), ticks)
-    say_verbatim(generate_latest(figures).decode())
+    say_verbatim(generate_latest(registry(observed(existing()))).decode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -26,10 +25,8 @@ from blogdata.operate import spark_attached
 from blogdata.operate.config import Settings
 from blogdata.patterns.security import encryptor
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
-from blogdata.table import store_faults
+from blogdata.table import faults
 from blogdata.table.lake import Lake
-
-NAME = re.compile(r"\w+")
 
 
 def sql(
@@ -82,7 +79,7 @@ def _explained(query: str, names: Collection[str], settings: Settings) -> Iterat
     try:
         yield
     except PySparkException as error:
-        typed = store_faults.classify(str(error), f"'{query.strip()[:200]}'")
+        typed = faults.of_the_store(str(error), f"'{query.strip()[:200]}'")
         typed = typed or encryptor.explained(str(error), settings.home / "secrets")
         if typed is not None:
             raise typed from error

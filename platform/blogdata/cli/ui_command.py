@@ -57,16 +57,12 @@ def answers(path: Path) -> bool:
 
 
 class Supervisor:
-    """Processes by what they are called in messages: when one ends by itself, all end, with a reason.
-
-    Each is started with :mod:`blogdata.operate.ends_with_parent`, so that none outlives this process, however it ends.
-    """
+    """Processes by their names in messages; :mod:`blogdata.operate.ends_with_parent` ends them with this one."""
 
     def __init__(self) -> None:
         self._running: dict[str, Detached] = {}
 
     def start(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Start a process that ends when its standard input does; its output goes where this process's does."""
         # In a session of its own an interrupt from the terminal reaches it from here only, once.
         self._running[name] = Detached(
             list(command), env=dict(environment), stdin=subprocess.PIPE, start_new_session=True

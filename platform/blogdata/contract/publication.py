@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 from typing import Any, TypeVar
@@ -28,9 +28,6 @@ class Account:
     rows_in: int
     reasons: Mapping[str, int] = field(default_factory=dict)
     makes_stale: Sequence[str] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -248,7 +248,7 @@ def _of_paths(
 
 @contextmanager
 def _named_for_spark() -> Iterator[None]:
-    """Raise what reading a file raises as the client classifies it (:mod:`blogdata.table.store_faults`)."""
+    """Raise what reading a file raises as the client classifies it (:mod:`blogdata.table.faults`)."""
     try:
         yield
     except PlatformError as error:

@@ -16,8 +16,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from blogdata.table import arrow
+from blogdata.table.faults import TRIES, contended
 from blogdata.table.lake import Lake
-from blogdata.table.store_faults import TRIES, contended
 
 PARTITION_STATE = "ops.partition_state"
 SCHEMA = arrow.schema(

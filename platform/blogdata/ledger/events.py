@@ -21,9 +21,9 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from blogdata.contract.publication import EXPIRED, Commit, Entry, added_of, entries_of, parse, parse_expiry
 from blogdata.errors import ConfigurationError
 from blogdata.table import arrow, companions
+from blogdata.table.faults import TRIES, contended, typed_errors
 from blogdata.table.lake import Lake
 from blogdata.table.store import NewestLog
-from blogdata.table.store_faults import TRIES, contended, store_faults
 
 PUBLICATION = "publication"
 BEGUN_ANEW = "begun anew"
@@ -242,7 +242,7 @@ class EventLog:
         gone, known = self._gone[dataset], self._lines.get(dataset)
         if known is None or known[0] is not log or known[1] != gone:
             # A file never changes: the same files have the same events, whatever was recorded of other datasets since.
-            with store_faults(EVENTS):
+            with typed_errors(EVENTS):
                 files = sorted(log.file_uris(file_pruning_predicate=_of(dataset)))
             is_same = known is not None and known[1:3] == (gone, files)
             lines = known[3] if known and is_same else newest_lines(_rows(log, dataset, _OF_LINES), gone)
@@ -372,7 +372,7 @@ def _rows(
         wanted.append(f"(partition >= {arrow.text(since)} OR partition IS NULL)")
     if until is not None:
         wanted.append(f"(partition < {arrow.text(until)} OR partition IS NULL)")
-    with store_faults(EVENTS):
+    with typed_errors(EVENTS):
         return arrow.select(log, f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}")
 
 

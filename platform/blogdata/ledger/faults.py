@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
@@ -13,10 +12,8 @@ FAULT = "fault"
 _TEXTS = ("what", "where", "next_step")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fault:
-    state: str
-    error: PlatformError
+Fault = tuple[str, PlatformError]
+"""The input state that a partition lacked, and why it failed."""
 
 
 def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str]) -> PlatformError:
@@ -55,10 +52,10 @@ def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], 
 
 
 def newest_by_partition(events: EventLog, dataset: str) -> dict[str, Fault]:
-    faults = {}
+    faults: dict[str, Fault] = {}
     for event in events.notes(FAULT, dataset=dataset):
         assert event.partition is not None
         assert event.payload is not None
         error = PlatformError(**{name: event.payload[name] for name in _TEXTS})
-        faults[event.partition] = Fault(state=event.payload["state"], error=error)
+        faults[event.partition] = event.payload["state"], error
     return faults

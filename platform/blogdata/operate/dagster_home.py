@@ -131,12 +131,6 @@ THREAD_SECONDS = 1800.0
 """Age of the oldest one from which a thread hangs; one evaluation of a sensor may take minutes."""
 
 
-def ticks(home: Path) -> Path:
-    """Return the folder with one empty file for each watching sensor, as old as its last tick; it is made if absent."""
-    (home / "ticks").mkdir(exist_ok=True)
-    return home / "ticks"
-
-
 def is_beating(instance: DagsterInstance, now: float) -> bool:
     heartbeats = instance.get_daemon_heartbeats()
     required = instance.get_required_daemon_types()

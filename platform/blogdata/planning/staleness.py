@@ -183,7 +183,7 @@ class Staleness:
     def failed(self, task: Task, stale: Mapping[str, str] | None = None) -> dict[str, PlatformError]:
         faults = self.look.faults(task.main)
         states = (self.stale(task) if stale is None else stale) if faults else {}
-        return {key: fault.error for key, fault in faults.items() if states.get(key) == fault.state}
+        return {key: error for key, (state, error) in faults.items() if states.get(key) == state}
 
     def expired(self, task: Task, keys: Collection[str]) -> dict[str, PartitionExpired]:
         return refusals(self.look, self.graph, task, keys) if keys else {}

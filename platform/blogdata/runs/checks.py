@@ -27,7 +27,7 @@ from blogdata.planning.staleness import DEAD_LETTERS, dead_letter_error
 from blogdata.runs.names import asset_key
 from blogdata.runs.run_values import table
 from blogdata.runs.step import Step
-from blogdata.table.write_faults import AuditFailed
+from blogdata.table.faults import AuditFailed
 
 CONTRACT, LEDGER, TOO_LATE = "contract", "ledger", "too_late"
 SHARE, FILTERS, MEASURES = "share", "filters", "measures"

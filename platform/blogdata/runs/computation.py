@@ -21,9 +21,9 @@ from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.names import EVENT, asset_key
 from blogdata.runs.step import Step
 from blogdata.table import members
+from blogdata.table.faults import AuditFailed
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
-from blogdata.table.write_faults import AuditFailed
 
 RESOURCES = frozenset({"spark", "lake", "deployment"})
 _TRIGGERS = {
@@ -116,6 +116,13 @@ class Done:
 
     publications: list[Publication] = field(default_factory=list)
     faults: dict[str, PlatformError] = field(default_factory=dict)
+
+
+def ops_asset(**given: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """Declare a function as an asset `ops/…` of its name: an operation on the deployment, beside the lineage."""
+    declare: Callable[[Callable[..., Any]], dg.AssetsDefinition]
+    declare = dg.asset(key_prefix="ops", group_name="ops", owners=["team:platform"], **given)
+    return declare
 
 
 def log_event(context: Context, event: dg.AssetMaterialization | dg.AssetCheckEvaluation) -> None:

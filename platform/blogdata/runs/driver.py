@@ -38,7 +38,7 @@ from blogdata.runs.computation import (
 from blogdata.runs.refresh_request import Request
 from blogdata.runs.retries import MAX_RETRIES, failed, failure, joined
 from blogdata.runs.step import Step
-from blogdata.table.store_faults import store_faults
+from blogdata.table.faults import typed_errors
 
 MOST_ROWS = 20_000_000
 """Most input rows of one commit; larger work is split into several commits by rows, not at gaps."""
@@ -213,7 +213,7 @@ class Driver:
         while left:
             began = time.monotonic()
             try:
-                with self._context.resources.spark.guard() as spark, store_faults(task.main):
+                with self._context.resources.spark.guard() as spark, typed_errors(task.main):
                     step = Step(
                         contract=task.contracts[0],
                         partitions=() if task.grain is None else left,

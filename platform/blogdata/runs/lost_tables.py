@@ -23,7 +23,7 @@ from blogdata.ledger.events import EventLog
 from blogdata.planning.graph import Task
 from blogdata.planning.staleness import Staleness
 from blogdata.table import members, tables
-from blogdata.table.store_faults import contended
+from blogdata.table.faults import contended
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,7 +25,7 @@ from blogdata.patterns.idempotency import fast_metadata_cleaner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.runs.step import Step
 from blogdata.table.companions import version_with
-from blogdata.table.store_faults import LogDamaged
+from blogdata.table.faults import LogDamaged
 from blogdata.table.target import Additions
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from blogdata.ledger.held_versions import first_needed, held_versions
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.runs import turns
 from blogdata.table import compactor, members, unneeded
-from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.faults import ConcurrentWrite
 from blogdata.table.lake import Lake
 from blogdata.table.shares import shared_files
 from blogdata.table.target import RunContext, Target

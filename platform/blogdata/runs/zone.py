@@ -11,8 +11,8 @@ from blogdata.landing.readiness_marker import LandingZone
 from blogdata.ledger.events import EventLog
 from blogdata.operate.config import Settings
 from blogdata.planning.clock import is_possible, now
+from blogdata.table.faults import LogDamaged
 from blogdata.table.lake import Lake
-from blogdata.table.store_faults import LogDamaged
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 
 from blogdata.errors import PlatformError, TransientError, foreign
 from blogdata.table.audit import Violation
-from blogdata.table.write_faults import AuditFailed
+from blogdata.table.faults import AuditFailed
 
 _FAULT = "[BLOGDATA_FAULT]"
 _WORKER_LATE = "Python worker failed to connect back"

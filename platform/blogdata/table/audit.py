@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from decimal import Decimal
 from types import MappingProxyType
@@ -106,7 +106,7 @@ def specify(
             "contract": contract.fingerprint,
             "partition_column": contract.partition_column,
             "executed": contract.executed,
-            "accounts": {key: account.as_json() for key, account in accounts.items()},
+            "accounts": {key: asdict(account) for key, account in accounts.items()},
             "reasons": sorted(contract.reasons),
             "own_measures": sorted(named),
             **({"lifted": raised} if (raised := sorted({audit.name for audit in warning} & set(lifted))) else {}),

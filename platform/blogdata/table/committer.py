@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
@@ -26,8 +26,8 @@ from deltalake.transaction import AddAction, RemoveAction
 from blogdata.errors import PlatformError
 from blogdata.table import arrow
 from blogdata.table.actions import DataFile, is_removable
+from blogdata.table.faults import TRIES, ConcurrentWrite, LogDamaged, contended, typed_errors
 from blogdata.table.store import Store, local_folder, sums_of
-from blogdata.table.store_faults import TRIES, contended, log_damaged, store_faults
 
 _log = logging.getLogger(__name__)
 NEVER = 2**63 - 1
@@ -50,10 +50,6 @@ _WRITABLE = frozenset(
 _MAPPED = (5, 6)
 """Protocols of writers from before there were features, with mapped columns and identity columns."""
 _APPEND_ONLY = "delta.appendOnly"
-
-
-class ConcurrentWrite(PlatformError):
-    transient: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +77,7 @@ class OpenCommit:
     def __init__(self, store: Store, dataset: str, mark: Mark, *, turn: Mark | None = None) -> None:
         self._store, self._dataset = store, dataset
         self._marks = (mark,) if turn is None else (mark, turn)
-        with store_faults(dataset):
+        with typed_errors(dataset):
             self.table = DeltaTable(store.path(dataset), storage_options=dict(store.storage_options))
         _refuse_features(self.table, dataset)
         if turn is not None and not self.repeated:
@@ -165,7 +161,7 @@ class OpenCommit:
             _refuse_unremovable([*self.files(replaced), *exchanged], self._dataset)
             base = table.version()
             try:
-                with store_faults(self._dataset):
+                with typed_errors(self._dataset):
                     table.create_write_transaction(
                         actions,
                         mode="overwrite" if overwrites else "append",
@@ -176,7 +172,7 @@ class OpenCommit:
                         post_commithook_properties=_NO_HOOKS,
                     )
             except CommitFailedError as error:
-                with store_faults(self._dataset):
+                with typed_errors(self._dataset):
                     table.update_incremental()
                 if table.version() == base:
                     # Whether it stands is not known, for an object store; a repetition is recognised by its mark.
@@ -213,7 +209,7 @@ class OpenCommit:
                 # A file without its partition values could be of any.
                 touches = touches or (bool(reads) and not values)
                 if (file.get("dataChange", True) and touches) or unquote(file["path"]) in gone:
-                    raise self._lost("another run published the same partitions while this one was writing")
+                    raise ConcurrentWrite(where=self._dataset)
 
     def _actions(self, version: int) -> list[dict[str, Any]]:
         name = f"_delta_log/{version:020d}.json"
@@ -223,7 +219,7 @@ class OpenCommit:
         except FileNotFoundError as error:
             raise self._lost("the log no longer tells what others committed meanwhile") from error
         except ValueError as error:
-            raise log_damaged(self._dataset, name) from error
+            raise LogDamaged(self._dataset, name) from error
 
     def follow_up(self, version: int) -> None:
         """Write what spares readers work; the commit stands without it."""
@@ -275,8 +271,7 @@ class OpenCommit:
         staged.replace(log / f"{version:020d}.crc")
 
     def _lost(self, what: str) -> ConcurrentWrite:
-        next_step = "nothing of this run was published; it is retried, or run it again"
-        return ConcurrentWrite(what=what, where=self._dataset, next_step=next_step)
+        return ConcurrentWrite(what=what, where=self._dataset)
 
 
 def create(
@@ -287,7 +282,7 @@ def create(
     In SQL every CHECK constraint would be a commit of its own that scans the table.
     """
     try:
-        with store_faults(dataset):
+        with typed_errors(dataset):
             DeltaTable.create(
                 store.path(dataset),
                 Schema.from_json(schema),

@@ -28,10 +28,10 @@ from blogdata.contract.publication import COMPACTED, WHOLE_TABLE
 from blogdata.errors import PlatformError
 from blogdata.table import arrow, members, observed
 from blogdata.table.committer import Mark, OpenCommit, Whole
+from blogdata.table.faults import typed_errors
 from blogdata.table.lake import columns_of, marks_rows, rows_of_files
 from blogdata.table.publish import place_of
 from blogdata.table.target import Probe, Target
-from blogdata.table.write_faults import translated
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -183,7 +183,7 @@ def _rewritten(
     dataset, probe = target.contract.dataset, Probe(target.probe)
     probe.reached("opened")
     listed, of = sum(file["num_records"] for file in old), sum(file["size_bytes"] for file in old)
-    with translated(dataset, ()):
+    with typed_errors(dataset):
         place = replace(place_of(rows, target, begun.table), columns=columns_of(begun.table))
         new, read = observed.copy(rows, place, most_rows=max(1, listed * most // of))
     probe.reached("written")

@@ -16,9 +16,9 @@ from blogdata.contract.publication import parse, parse_expiry
 from blogdata.errors import DiskFull, PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.table.actions import DataFile
-from blogdata.table.committer import ConcurrentWrite, Mark, OpenCommit, Whole
+from blogdata.table.committer import Mark, OpenCommit, Whole
+from blogdata.table.faults import TRIES, ConcurrentWrite, StoreNotWritable, contended, typed_errors
 from blogdata.table.store import Store
-from blogdata.table.store_faults import TRIES, StoreNotWritable, contended, store_faults
 
 APPEARS_WITH = "blogdata.appears_with"
 """Table property: the dataset whose commits this table follows."""
@@ -132,6 +132,6 @@ def _commit(store: Store, dataset: str, main: str, version: int, held: Mapping[s
         info = {**held["info"], "inputs": inputs, FOLLOWED: {"dataset": main, "version": version}}
         partitions = held["partitions"] if info["partition_column"] else Whole.TABLE
         begun.replace(partitions, list(map(DataFile.of, held["added"])), info)
-        with store_faults(dataset):
+        with typed_errors(dataset):
             begun.table.update_incremental()
     return begun.table

@@ -24,10 +24,10 @@ from typing import Any
 from blogdata.contract.publication import EXPIRED
 from blogdata.errors import ConfigurationError
 from blogdata.table import members, shares
-from blogdata.table.committer import ConcurrentWrite, Mark, OpenCommit
+from blogdata.table.committer import Mark, OpenCommit
+from blogdata.table.faults import TRIES, ConcurrentWrite, contended
 from blogdata.table.lake import Lake
 from blogdata.table.members import Member, Members
-from blogdata.table.store_faults import TRIES, contended
 
 ABANDONED = timedelta(days=7)
 """Age at which a member that was never visible counts as abandoned: no run takes so long."""

@@ -18,9 +18,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Query, Remedy, Run
 from blogdata.table import arrow, companions, members
+from blogdata.table.faults import typed_errors
 from blogdata.table.members import Member
 from blogdata.table.store import Store, plain, require_whole
-from blogdata.table.store_faults import store_faults
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,7 +82,7 @@ class Lake(Store):
         """
         counts: dict[str, int] = {}
         for part in self.parts(dataset, version, partitions=partitions):
-            with store_faults(dataset):
+            with typed_errors(dataset):
                 counted = _counted(part.table, column)
             for key, rows in counted:
                 if part.partitions is None or key in part.partitions:
@@ -140,7 +140,7 @@ class Lake(Store):
             present = {field.name for field in part.table.schema().fields}
             listed = ", ".join(f'"{name}"' if name in present else f'NULL AS "{name}"' for name in names)
             # This reader leaves out rows that are marked as removed (deletion vectors).
-            with store_faults(dataset):
+            with typed_errors(dataset):
                 rows = QueryBuilder().register("part", part.table).execute(f"SELECT {listed} FROM part{where}")
                 # `pa.table` would import pandas, which takes longer than reading a small table.
                 parts.append(pa.RecordBatchReader.from_stream(rows).read_all())

@@ -20,8 +20,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 
 from blogdata.errors import PlatformError
 from blogdata.table import arrow
+from blogdata.table.faults import typed_errors
 from blogdata.table.store import Store
-from blogdata.table.store_faults import store_faults
 
 SCHEMA = arrow.schema(
     "member STRING NOT NULL, location STRING NOT NULL, member_version BIGINT NOT NULL, partition_column STRING, "
@@ -112,7 +112,7 @@ def is_pointer(table: DeltaTable) -> bool:
 
 
 def members_of(table: DeltaTable) -> Members:
-    with store_faults(table.table_uri):
+    with typed_errors(table.table_uri):
         rows = arrow.select(table, "SELECT * FROM t")
     ordered = sorted(map(_member, rows), key=lambda member: (member.since_version, member.name))
     return Members(version=table.version(), all=tuple(ordered))

@@ -22,10 +22,10 @@ from blogdata.table import observed, tables
 from blogdata.table import refused as refused_batches
 from blogdata.table.audit import AuditSpec, guard_of, specify
 from blogdata.table.committer import Mark, OpenCommit, Whole
+from blogdata.table.faults import AuditFailed, NotDeclared, typed_errors
 from blogdata.table.lake import Lake, rows_of_files
 from blogdata.table.observed import Place, Written
 from blogdata.table.target import AppendBatch, Change, Companion, Exchange, Extend, Probe, Provenance, Rewrite, Target
-from blogdata.table.write_faults import AuditFailed, NotDeclared, translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,7 +48,8 @@ def publish(
     lake = target.lake
     contract = carried(target.contract, lake.caught_up(target.contract.dataset) if target.contract.migrations else None)
     target = replace(target, contract=contract)
-    with translated(contract.dataset, partitions):
+    where = f"{contract.dataset} {partitions[0]}..{partitions[-1]}" if partitions else contract.dataset
+    with typed_errors(where):
         for declared in (contract, *(companion.contract for companion in companions)):
             tables.enforce(frame.sparkSession, lake, declared)
         rows = both(frame, contract).select(*[f"`{column.name}`" for column in contract.columns])
@@ -67,11 +68,9 @@ def publish(
     )
     before = lake.version(contract.dataset)
     try:
-        with translated(contract.dataset, partitions):
+        with typed_errors(where):
             _write(rows, target, spec, change, commit_id, companions)
     except AuditFailed as failed:
-        if failed.dataset == contract.dataset and not isinstance(change, Rewrite):
-            refused_batches.keep(rows, target, failed)
         _name_guard(failed, target)
         raise
     return receipt(lake, contract.dataset, commit_id, before)
@@ -130,7 +129,12 @@ def _write(
     probe.reached("opened")
     written, old = _stored(rows, target, spec, change, begun)
     probe.reached("written")
-    _refuse(dataset, written, target)
+    try:
+        _refuse(dataset, written, target)
+    except AuditFailed as failed:
+        if not isinstance(change, Rewrite):
+            refused_batches.keep(written.files, begun.table, lake, failed)
+        raise
     measures = written.judgement.measures
     held = {companion.contract.dataset: _held(companion, target, spec, measures) for companion in companions}
     info = {**spec.info, **written.figures, **({"companions": held} if held else {})}

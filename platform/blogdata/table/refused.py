@@ -1,27 +1,27 @@
 """Refused batches: the rows that failed an audit, kept under a name for inspection until they expire.
 
-The rows of the partitions at fault are computed once more, and stored as a table `refused.<name>` beside the layers,
-named after the dataset and the first partition: a batch that is refused again replaces itself.
+The files of the partitions at fault become a table `refused.<name>` beside the layers, named after the dataset and the
+first partition: a batch that is refused again replaces itself.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
 
-from blogdata.errors import foreign
+from deltalake import DeltaTable, Schema
+
 from blogdata.errors.remedies import Query, Remedy
 from blogdata.table import members
+from blogdata.table.actions import DataFile
+from blogdata.table.committer import Mark, OpenCommit
+from blogdata.table.faults import AuditFailed
 from blogdata.table.lake import Lake
-from blogdata.table.write_faults import AuditFailed
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from blogdata.table.target import Target
 
 LAYER = "refused"
 KEPT = timedelta(days=14)
@@ -34,22 +34,29 @@ def name_of(dataset: str, partitions: Sequence[str]) -> str:
     return f"{LAYER}.{re.sub(r'[^a-z0-9]+', '_', '_'.join(words).lower()).strip('_')}"
 
 
-def keep(rows: DataFrame, target: Target, failed: AuditFailed) -> None:
-    """Store the rows of a refused write, and name them in its error; the error says so if that is not possible."""
-    from pyspark.errors import PySparkException
-
-    dataset, column = members.dataset_of(failed.dataset), target.contract.partition_column
-    partitions = sorted(failed.partitions) if column else []
-    name = name_of(dataset, partitions)
-    try:
-        kept = rows if column is None else rows.where(rows[column].isin(partitions))
-        writer = kept.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-        # Without statistics: they would put values of persons into the log.
-        writer.option("delta.dataSkippingNumIndexedCols", "0").save(target.lake.path(name))
-    except PySparkException as error:
-        failed.remedy = Remedy(failed.remedy, f"; the refused rows could not be kept: {foreign.unquoted(error)}")
-    else:
-        failed.remedy = Remedy(failed.remedy, "; the refused rows: ", Query(sql=f"SELECT * FROM {name}"))
+def keep(files: Sequence[DataFile], table: DeltaTable, lake: Lake, failed: AuditFailed) -> None:
+    """Move the files of a refused write to a table of their own, and name it in the error."""
+    columns = table.metadata().partition_columns
+    name = name_of(members.dataset_of(failed.dataset), sorted(failed.partitions) if columns else [])
+    # Rows of a partition that was not declared lie in the file of one that was.
+    chosen = [file for file in files if not failed.partitions.isdisjoint(file.partition_values.values())] or files
+    schema = json.loads(table.schema().to_json())
+    # Null where none may be, or another value than the generated one, may be why they are refused.
+    schema["fields"] = [{**field, "nullable": True, "metadata": {}} for field in schema["fields"]]
+    DeltaTable.create(
+        lake.path(name),
+        Schema.from_json(json.dumps(schema)),
+        mode="overwrite",
+        partition_by=columns or None,
+        storage_options=dict(lake.storage_options),
+    )
+    stored = lake.files(lake.root)
+    for file in chosen:
+        stored.move(f"{failed.dataset.replace('.', '/', 1)}/{file.path}", f"{name.replace('.', '/', 1)}/{file.path}")
+    # Without statistics: they would put values of persons into the log.
+    moved = [replace(file, statistics={"numRecords": file.rows}) for file in chosen]
+    OpenCommit(lake, name, Mark(writer=f"{LAYER}/{uuid.uuid4()}", batch=0)).append(moved, {})
+    failed.remedy = Remedy(failed.remedy, "; the refused rows: ", Query(sql=f"SELECT * FROM {name}"))
 
 
 def kept(lake: Lake) -> dict[str, datetime]:

@@ -22,7 +22,7 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType, PyFileSystem
 
 from blogdata.errors import PlatformError
-from blogdata.table.store_faults import data_file_damaged, log_damaged, store_faults
+from blogdata.table.faults import DataFileDamaged, LogDamaged, typed_errors
 
 ZSTD = WriterProperties(compression="ZSTD", compression_level=3)
 """How data files are written without a JVM: with the compression that Spark uses for the tables."""
@@ -54,13 +54,13 @@ class Store:
         if not DeltaTable.is_deltatable(self.path(dataset), storage_options=options):
             return None
         try:
-            with store_faults(dataset):
+            with typed_errors(dataset):
                 return DeltaTable(self.path(dataset), storage_options=options)
         except TableNotFoundError:
             return None
 
     def at(self, table: str, version: int) -> DeltaTable:
-        with store_faults(table):
+        with typed_errors(table):
             return DeltaTable(self.path(table), version=version, storage_options=dict(self.storage_options))
 
     def commits(self, table: DeltaTable, after: int = -1) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -73,16 +73,16 @@ class Store:
         for version in range(table.version(), after, -1):
             file = f"_delta_log/{version:020d}.json"
             try:
-                with store_faults(table.table_uri), store.open_input_stream(file) as stream:
+                with typed_errors(table.table_uri), store.open_input_stream(file) as stream:
                     lines = stream.read().splitlines()
             except FileNotFoundError:
                 return
             if folder is not None and mismatch(folder / file):
-                raise log_damaged(table.table_uri, file)
+                raise LogDamaged(table.table_uri, file)
             try:
                 actions = [json.loads(line) for line in lines if b'"commitInfo"' in line]
             except ValueError as error:
-                raise log_damaged(table.table_uri, file) from error
+                raise LogDamaged(table.table_uri, file) from error
             yield from ((version, action["commitInfo"]) for action in actions if "commitInfo" in action)
 
     def is_whole(self, dataset: str, version: int) -> bool:
@@ -102,7 +102,7 @@ class Store:
     ) -> bool:
         """Write a small table if it is still as `base` was opened (None: absent); False: another writer came first."""
         try:
-            with store_faults(name):
+            with typed_errors(name):
                 write_deltalake(
                     self.path(name) if base is None else base,
                     rows,
@@ -207,7 +207,7 @@ def require_whole(table: DeltaTable, where: str, rows: str | None = None) -> Non
         file = folder / uri.removeprefix("file://").removeprefix(encoded)
         # One that is gone is named by its reader.
         if file.exists() and (problem := problem_of(file, file.stat().st_size, read=True)):
-            raise data_file_damaged(where, str(file), problem)
+            raise DataFileDamaged(where, str(file), problem)
 
 
 def local_folder(table: DeltaTable) -> Path | None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from blogdata.contract.contract import Contract
 from blogdata.contract.migrations import refuse_return
-from blogdata.contract.schema import Column
 from blogdata.errors import ConfigurationError
 from blogdata.table import committer, members
 from blogdata.table.companions import APPEARS_WITH
@@ -70,11 +69,10 @@ def constraints(contract: Contract) -> dict[str, str]:
 
 
 def statistics(contract: Contract) -> dict[str, str]:
-    """Build the table properties that make Delta collect statistics of the contract's `statistics` columns only.
+    """Build the table properties by which Delta collects statistics of the contract's `statistics` columns only.
 
-    A column that identifies a person has none: the least and greatest value of each file would stay in the log, which
-    everybody reads and which outlives the rows, and in the file's footer. If the contract names no columns and has such
-    ones, the log has no statistics; otherwise Delta's default applies, the first 32 columns.
+    A column that identifies a person has none: its bounds in each file would stay in the log, which everybody reads and
+    which outlives the rows. A contract that names no columns has Delta's default, or none if one identifies a person.
     """
     partition = contract.partition_column
     persons = {column.name for column in contract.columns if column.of_a_person}
@@ -140,7 +138,11 @@ def _create(spark: SparkSession, lake: Lake, contract: Contract) -> None:
     # By this session: `DataType.fromDDL` asks whichever is the process's default one, column by column.
     types = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in contract.columns)
     pairs = zip(contract.columns, spark.sql(f"SELECT {types}").schema, strict=True)
-    fields = [StructField(column.name, field.dataType, column.nullable, _described(column)) for column, field in pairs]
+    fields = []
+    for column, field in pairs:
+        generated = {} if column.generated is None else {"delta.generationExpression": column.generated}
+        noted = {"comment": column.description, **generated}
+        fields.append(StructField(column.name, field.dataType, column.nullable, noted))
     checks = {f"{_CONSTRAINT}{name}": expression for name, expression in constraints(contract).items()}
     properties = {**_properties(contract), **checks, CONTRACT: contract.fingerprint}
     partition, description = partition_column(contract), contract.description
@@ -148,11 +150,6 @@ def _create(spark: SparkSession, lake: Lake, contract: Contract) -> None:
     committer.create(
         lake, contract.dataset, schema, partition=partition, description=description, properties=properties
     )
-
-
-def _described(column: Column) -> dict[str, str]:
-    generated = {} if column.generated is None else {"delta.generationExpression": column.generated}
-    return {"comment": column.description, **generated}
 
 
 def _add_columns(spark: SparkSession, table: DeltaTable, path: str, contract: Contract) -> None:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from blogdata.table import arrow
+from blogdata.table.faults import LogDamaged
 from blogdata.table.store import Store, file_of, mismatch, sums_of
-from blogdata.table.store_faults import LogDamaged
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -17,22 +17,13 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
-from assets.stream_inputs import streamed_inputs
-from blogdata.deliver import partner
 from blogdata.errors import PlatformError, shown
 from blogdata.errors.finding import Finding, Severity
 from blogdata.files import locked, write_atomically
-from blogdata.landing.readiness_marker import LandingZone
-from blogdata.ledger.events import EventLog
 from blogdata.operate import secrets
 from blogdata.operate.config import ChannelSettings, Settings
 from blogdata.operate.setting_types import SECRET
-from blogdata.planning import clock
-from blogdata.planning.snapshot import Observed, Snapshot
-from blogdata.table.lake import Lake
 from blogdata.watch import findings
-from quality.contracts import GRAPH
-from quality.contracts.serving import PARTNER_FEED
 
 if TYPE_CHECKING:
     from apprise import Apprise
@@ -114,17 +105,6 @@ def record_of(settings: Settings) -> Record:
         ) from error
 
 
-def observed(settings: Settings) -> Observed:
-    zone = LandingZone(folder=settings.landing, convention=settings.ready)
-    return Observed(
-        graph=GRAPH,
-        look=Snapshot(zone, EventLog(Lake(root=str(settings.lake)))),
-        now=clock.now(),
-        streams=streamed_inputs(settings.checkpoints),
-        feeds=[(PARTNER_FEED, partner.outbox(settings))],
-    )
-
-
 def tell(settings: Settings, *, lock_seconds: float = 120.0) -> int:
     """Send what is due of everything that stands now; return the number of messages.
 
@@ -133,7 +113,7 @@ def tell(settings: Settings, *, lock_seconds: float = 120.0) -> int:
         LockTimeout: Another process was sending all that time; transient.
     """
     with locked(settings.service_folder("alerts") / "lock", seconds=lock_seconds):
-        standing = findings.standing(observed(settings))
+        standing = findings.standing(findings.observed(settings))
         record, sent, failures = record_of(settings), 0, list[PlatformError]()
         for channel in settings.alerts:
             earlier, after = record.told.get(channel.name, {}), settings.alerting.repeat_after

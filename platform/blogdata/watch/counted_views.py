@@ -35,15 +35,12 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class PageViews:
-    """Page views ordered by hour; visits, visitors and dimensions are numbers that index their names.
-
-    Args:
-        rows: Columns `hour` (since 1970), `time` (microseconds since 1970), `visit_id`, `user_id` and the dimensions.
-        names: Dimension to the names of its numbers; visits and visitors have none here, so that none is shown.
-    """
+    """Page views ordered by hour; visits, visitors and dimensions are numbers that index their names."""
 
     rows: pa.Table
+    """Columns `hour` (since 1970), `time` (microseconds since 1970), `visit_id`, `user_id` and the dimensions."""
     names: Mapping[str, Sequence[str]]
+    """Dimension to the names of its numbers; visits and visitors have none here, so that none is shown."""
     own_hosts: frozenset[str]
 
     @classmethod

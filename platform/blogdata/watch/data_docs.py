@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from blogdata.contract.contract import Contract
 from blogdata.files import write_atomically
+from blogdata.runs.computation import ops_asset
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.retries import reported
 from blogdata.runs.run_values import values_only
@@ -34,12 +35,9 @@ def check_name(dataset: str) -> str:
     return dataset.replace(".", "_")
 
 
-@dg.asset(
-    key=KEY,
+@ops_asset(
     description="What every dataset promises, and whether its published rows keep it, as a page (Data Docs); it looks "
     "at the newest partitions of every dataset that is computed by partitions, from bronze to gold",
-    group_name="ops",
-    owners=["team:platform"],
     kinds={"great_expectations", "spark"},
     check_specs=[
         dg.AssetCheckSpec(

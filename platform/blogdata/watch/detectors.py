@@ -28,7 +28,7 @@ from blogdata.table import arrow
 from blogdata.table.lake import Lake
 from blogdata.watch import flow_interruption_detector, lag_detector, skew_detector, sla_misses_detector
 from blogdata.watch.lag_detector import Offsets, Position
-from blogdata.watch.reading import DETECTORS, FLOW, LAG, SKEW, SLA, Reading, unknown
+from blogdata.watch.reading import FLOW, LAG, SKEW, SLA, Reading, unknown
 from blogdata.watch.sla_misses_detector import INPUT_LATE, JOB_LATE, Delivery
 
 _EXAMINED = 200
@@ -120,13 +120,14 @@ _INHERITED = {FLOW: {flow_interruption_detector.INTERRUPTED, flow_interruption_d
 _CRITICAL = {flow_interruption_detector.INTERRUPTED, JOB_LATE, INPUT_LATE}
 
 
+def watched(contracts: Iterable[Contract]) -> Iterator[tuple[Contract, str]]:
+    """Yield each contract with the detectors that it declares."""
+    for contract in contracts:
+        yield from ((contract, name) for name in READERS if getattr(contract.watch, name) is not None)
+
+
 def readings(deployment: Observed) -> list[Reading]:
-    return [
-        READERS[detector](deployment, contract)
-        for contract in deployment.contracts.values()
-        for detector in DETECTORS
-        if getattr(contract.watch, detector) is not None
-    ]
+    return [READERS[name](deployment, contract) for contract, name in watched(deployment.contracts.values())]
 
 
 def findings(deployment: Observed) -> Iterator[Finding]:

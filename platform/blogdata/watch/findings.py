@@ -3,29 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from assets.stream_inputs import streamed_inputs
 from blogdata.contract.contract import Contract
 from blogdata.contract.partitions import Grain, key_of
 from blogdata.contract.schema import Failed
+from blogdata.deliver import partner
 from blogdata.errors import PlatformError
 from blogdata.errors.finding import Finding, Severity
 from blogdata.errors.remedies import Remedy, Run, ShowLedger, ShowMigrations
 from blogdata.landing import external_trigger
-from blogdata.ledger.events import EVENTS
+from blogdata.ledger.events import EVENTS, EventLog
 from blogdata.ledger.faults import by_reason
+from blogdata.operate.config import Settings
 from blogdata.patterns.quality import offline_observer
+from blogdata.planning import clock
 from blogdata.planning.arrivals import Arrivals, refusals
 from blogdata.planning.plan import Planner
 from blogdata.planning.reach import landed_input
-from blogdata.planning.snapshot import Observed
+from blogdata.planning.snapshot import Observed, Snapshot
+from blogdata.runs.zone import zone_of
 from blogdata.table.audit import warnings
+from blogdata.table.lake import Lake
 from blogdata.watch import detectors
+from quality.contracts import GRAPH
+from quality.contracts.serving import PARTNER_FEED
 
 NEWEST = 24
 """How many of the newest partitions are searched for audits that failed with a warning."""
 LONGEST_WAIT_FOR_PARTNER = timedelta(hours=6)
 """Age from which the hours of records that wait for the partner are a finding."""
+
+
+def observed(settings: Settings, now: datetime | None = None) -> Observed:
+    return Observed(
+        graph=GRAPH,
+        look=Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake)))),
+        now=now or clock.now(),
+        streams=streamed_inputs(settings.checkpoints),
+        feeds=[(PARTNER_FEED, partner.outbox(settings))],
+    )
 
 
 def standing(deployment: Observed) -> list[Finding]:
@@ -124,7 +142,7 @@ def published_with_warning(deployment: Observed) -> Iterator[Finding]:
                 yield _finding(contract, "audits", what, remedy, audit.name)
 
 
-def observed(deployment: Observed) -> Iterator[Finding]:
+def profiled(deployment: Observed) -> Iterator[Finding]:
     """Find the drift of the newest profiled period, and all rows whose reference does not exist."""
     for contract in deployment.contracts.values():
         if not contract.profiled and not contract.references:
@@ -187,7 +205,7 @@ SOURCES: Sequence[Callable[[Observed], Iterator[Finding]]] = (
     overdue,
     astray,
     published_with_warning,
-    observed,
+    profiled,
     retiring,
     unstarted,
     unsent,

@@ -6,9 +6,8 @@ people who look at the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Gauge
 
@@ -20,6 +19,7 @@ from blogdata.planning.clock import newest_end
 from blogdata.planning.snapshot import Observed
 from blogdata.table.lake import Lake
 from blogdata.watch.findings import standing
+from quality.contracts import EVERY
 
 PREFIX = "blogdata_"
 _OF_DATASETS = {
@@ -36,9 +36,8 @@ _OF_DATASETS = {
 }
 
 
-def registry(deployment: Observed, lake: Lake, contracts: Iterable[Contract], ticks: Path) -> CollectorRegistry:
-    """Read all figures; `ticks` has a file for each watching sensor, as old as its last tick."""
-    metrics = CollectorRegistry()
+def registry(deployment: Observed) -> CollectorRegistry:
+    metrics, lake = CollectorRegistry(), deployment.look.events.lake
 
     def gauge(name: str, text: str, *labels: str) -> Gauge:
         return Gauge(PREFIX + name, text, labels, registry=metrics)
@@ -49,7 +48,7 @@ def registry(deployment: Observed, lake: Lake, contracts: Iterable[Contract], ti
     left_out = gauge(
         "dataset_rows_left_out", "Rows of the input that are not rows of the dataset, by reason.", "dataset", "reason"
     )
-    for contract in contracts:
+    for contract in EVERY.values():
         lines = ledger.audit(lake, deployment.look.events, contract)
         if not lines:
             continue
@@ -70,9 +69,6 @@ def registry(deployment: Observed, lake: Lake, contracts: Iterable[Contract], ti
     for finding in standing(deployment):
         by_severity.labels(finding.severity.value).inc()
         by_source.labels(finding.dataset, finding.owner, finding.source, finding.severity.value).inc()
-    ticked = gauge("sensor_tick_timestamp_seconds", "When a sensor that watches the deployment last ran.", "sensor")
-    for file in ticks.iterdir():
-        ticked.labels(file.name).set(file.stat().st_mtime)
     return metrics
 
 

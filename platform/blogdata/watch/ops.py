@@ -7,28 +7,23 @@ from typing import Any
 import dagster as dg
 
 from assets.code_version import version
-from blogdata.errors import PlatformError
 from blogdata.patterns.observability import dataset_tracker
 from blogdata.patterns.observability.dataset_tracker import Lineage
-from blogdata.runs.computation import run_context
+from blogdata.runs.computation import ops_asset, run_context
 from blogdata.runs.lake_resource import LakeResource
-from blogdata.runs.retries import failure
+from blogdata.runs.retries import failure, reported
 from blogdata.runs.run_values import table
 from blogdata.runs.upkeep import OWN, Done, Fault, Upkeep, maintain
 from blogdata.watch import report as report_figures
 from blogdata.watch.report_page import FILE
 from quality.contracts import DECLARED, EVERY
 
-LINEAGE = dg.AssetKey(["ops", "lineage"])
 FOLDER = "openlineage"
 
 
-@dg.asset(
-    key=LINEAGE,
+@ops_asset(
     description="Which publication read which versions of what, as OpenLineage events for a company's catalog: of "
     "every dataset, those of streams and what databases are served among them",
-    group_name="ops",
-    owners=["team:platform"],
     kinds={"openlineage"},
     tags={"pattern/dataset-tracker": "", "pattern/fine-grained-tracker": ""},
     required_resource_keys={"lake"},
@@ -38,24 +33,17 @@ def lineage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     access: LakeResource = context.resources.lake
     landing = access.landing_path
     folder = landing.parent / FOLDER
-    try:
+    with reported(context):
         written = dataset_tracker.export_openlineage(
             access.lake, access.events, DECLARED, landing=str(landing), folder=folder
         )
         graph = dataset_tracker.track(access.lake, access.events, DECLARED, landing=str(landing))
-    except PlatformError as error:
-        raise failure(context, error) from error
+    edges = [{"from": above, "to": below, "newest_version_read": read} for (above, below), read in graph.edges.items()]
     return dg.MaterializeResult(
         metadata={
             "exported": written,
             "folder": dg.MetadataValue.path(str(folder)),
-            **table(
-                "edges",
-                [
-                    {"from": above, "to": below, "newest_version_read": read}
-                    for (above, below), read in graph.edges.items()
-                ],
-            ),
+            **table("edges", edges),
             **table("datasets", [_dataset(graph, name) for name in graph.datasets()]),
         }
     )
@@ -76,33 +64,18 @@ def _dataset(graph: Lineage, name: str) -> dict[str, Any]:
     }
 
 
-REPORT = dg.AssetKey(["ops", "report"])
-
-
-@dg.asset(
-    key=REPORT,
+@ops_asset(
     description="One page about the blog and its data: who reads what, what waits for a person, where every row went",
-    group_name="ops",
-    owners=["team:platform"],
     kinds={"html"},
-    required_resource_keys={"lake", "deployment"},
+    required_resource_keys={"deployment"},
 )
 def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Compute the figures from the tables and the event log, without Spark, and write the page."""
-    access: LakeResource = context.resources.lake
-    # The checkpoints lie in the deployment's home.
-    file = access.checkpoints_path.parent / FILE
-    try:
-        figures = report_figures.compute(
-            access.lake,
-            access.landing_zone,
-            access.checkpoints_path,
-            now=datetime.now(timezone.utc),
-            own_hosts=context.resources.deployment.settings().site_hosts,
-        )
-    except PlatformError as error:
-        raise failure(context, error) from error
-    report_figures.write(figures, file)
+    settings = context.resources.deployment.settings()
+    file = settings.home / FILE
+    with reported(context):
+        figures = report_figures.compute(settings)
+        report_figures.write(figures, file)
     return dg.MaterializeResult(
         metadata={
             "page": dg.MetadataValue.path(str(file)),
@@ -112,14 +85,8 @@ def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     )
 
 
-MAINTAINED = dg.AssetKey(["ops", "maintained_tables"])
-
-
-@dg.asset(
-    key=MAINTAINED,
+@ops_asset(
     description="Small files that were compacted, and files that were removed because nobody needs them",
-    group_name="ops",
-    owners=["team:platform"],
     kinds={"spark", "deltalake"},
     tags={"pattern/compactor": ""},
     required_resource_keys={"spark", "lake"},

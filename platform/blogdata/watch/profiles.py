@@ -13,6 +13,7 @@ from blogdata.contract.contract import Contract
 from blogdata.contract.publication import kept
 from blogdata.patterns.quality import constraints_enforcer, offline_observer
 from blogdata.patterns.quality.offline_observer import Drift, Profile, drifts
+from blogdata.runs.computation import ops_asset
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.retries import reported
 from blogdata.runs.run_values import table
@@ -55,12 +56,9 @@ def _specs() -> Iterator[dg.AssetCheckSpec]:
             yield dg.AssetCheckSpec(check_name(REFERENCES, name), asset=KEY, description=text)
 
 
-@dg.asset(
-    key=KEY,
+@ops_asset(
     description="Profiles of what was published since the last look: rows, distributions of values, and whether "
     "the rows that others refer to exist",
-    group_name="ops",
-    owners=["team:platform"],
     kinds={"spark"},
     tags={"pattern/offline-observer": "", "pattern/constraints-enforcer": ""},
     check_specs=[*_specs()],

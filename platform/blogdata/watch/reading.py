@@ -11,7 +11,6 @@ FLOW = "flow"
 SKEW = "skew"
 LAG = "lag"
 SLA = "sla"
-DETECTORS = (FLOW, SKEW, LAG, SLA)
 QUIET = "quiet"
 UNKNOWN = "unknown"
 _SHOWN = 3

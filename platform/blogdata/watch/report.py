@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from assets.stream_inputs import streamed_inputs
 from blogdata.files import write_whole
-from blogdata.landing.readiness_marker import LandingZone
-from blogdata.ledger.events import EventLog
-from blogdata.planning.snapshot import Observed, Snapshot
-from blogdata.table.lake import Lake
+from blogdata.operate.config import Settings
 from blogdata.watch import blog_part as blog
 from blogdata.watch import report_page
 from blogdata.watch.data_part import DataPart, data_part
+from blogdata.watch.findings import observed
 from blogdata.watch.report_page import Audience
-from quality.contracts import EVERY, GRAPH
+from quality.contracts import EVERY
 
 DAYS = 400
 """Days of history that a report has: the newest ones, thirteen months of them."""
@@ -46,23 +42,15 @@ class Report:
         return report_page.render(self.as_json(), title="The blog and its data")
 
 
-def compute(
-    lake: Lake,
-    zone: LandingZone,
-    checkpoints: Path,
-    *,
-    now: datetime,
-    days: int = DAYS,
-    own_hosts: Collection[str] = (),
-) -> Report:
-    """Compute the report, without Spark; without own hosts they are derived from the page views."""
-    look = Snapshot(zone, EventLog(lake))
-    deployment = Observed(graph=GRAPH, look=look, now=now, streams=streamed_inputs(checkpoints))
+def compute(settings: Settings, *, now: datetime | None = None, days: int = DAYS) -> Report:
+    """Compute the report, without Spark; the blog's own hosts are those of the settings, or found in the page views."""
+    deployment = observed(settings, now)
+    lake = deployment.look.events.lake
     with ThreadPoolExecutor(max_workers=1) as beside:
         # Reading the page views is the work of native code, which lets other threads go on.
-        audience = beside.submit(blog.audience, lake, days=days, own_hosts=own_hosts)
+        audience = beside.submit(blog.audience, lake, days=days, own_hosts=settings.site_hosts)
         data = data_part(deployment, EVERY)
-        return Report(made_at=now, blog=audience.result(), data=data)
+        return Report(made_at=deployment.now, blog=audience.result(), data=data)
 
 
 def write(report: Report, file: Path) -> None:

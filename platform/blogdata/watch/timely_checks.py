@@ -6,13 +6,14 @@ execute them at any time.
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
+from itertools import starmap
 from typing import Any
 
 import dagster as dg
 
 from assets.stream_inputs import streamed_inputs
 from blogdata.contract.contract import Contract
-from blogdata.planning.arrivals import Arrivals, Overdue
+from blogdata.planning.arrivals import Arrivals
 from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.runs.lake_resource import LakeResource
@@ -67,7 +68,8 @@ def overdue_check_key(contract: Contract) -> dg.AssetCheckKey:
     return dg.AssetCheckKey(dg.AssetKey(["landing", landed.table]), OVERDUE)
 
 
-def overdue_evaluation(contract: Contract, late: Overdue) -> dg.AssetCheckEvaluation:
+def overdue_evaluation(access: LakeResource, contract: Contract, now: datetime) -> dg.AssetCheckEvaluation:
+    late = Arrivals.of(contract, access.landing_zone).overdue(access.events, now)
     waits = {why: list(keys) for why, keys in late.without.items()}
     metadata = {"verdict": late.warning or QUIET, OVERDUE: sum(map(len, late.without.values())), **waits}
     key, passed = overdue_check_key(contract), late.warning is None
@@ -75,11 +77,11 @@ def overdue_evaluation(contract: Contract, late: Overdue) -> dg.AssetCheckEvalua
 
 
 def _check(
-    key: dg.AssetCheckKey, description: str, evaluate: Callable[[LakeResource], dg.AssetCheckEvaluation]
+    key: dg.AssetCheckKey, description: str, evaluate: Callable[[LakeResource, datetime], dg.AssetCheckEvaluation]
 ) -> dg.AssetChecksDefinition:
     @dg.asset_check(asset=key.asset_key, name=key.name, description=description, required_resource_keys={"lake"})
     def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        made = evaluate(context.resources.lake)
+        made = evaluate(context.resources.lake, datetime.now(timezone.utc))
         return dg.AssetCheckResult(
             passed=made.passed, severity=made.severity, description=made.description, metadata=made.metadata
         )
@@ -88,28 +90,18 @@ def _check(
 
 
 def _of_arrivals(contract: Contract) -> dg.AssetChecksDefinition:
-    def evaluate(access: LakeResource) -> dg.AssetCheckEvaluation:
-        late = Arrivals.of(contract, access.landing_zone).overdue(access.events, datetime.now(timezone.utc))
-        return overdue_evaluation(contract, late)
-
     due = f"What is due {contract.freshness_hours:g} h after its end has come, and is complete (warning)"
-    return _check(overdue_check_key(contract), due, evaluate)
+    return _check(overdue_check_key(contract), due, lambda access, now: overdue_evaluation(access, contract, now))
 
 
 def _of_detector(contract: Contract, detector: str) -> dg.AssetChecksDefinition:
-    def evaluate(access: LakeResource) -> dg.AssetCheckEvaluation:
-        reading = detectors.READERS[detector](deployment_of(access, datetime.now(timezone.utc)), contract)
-        return evaluation_of(reading)
+    def evaluate(access: LakeResource, now: datetime) -> dg.AssetCheckEvaluation:
+        return evaluation_of(detectors.READERS[detector](deployment_of(access, now), contract))
 
     return _check(dg.AssetCheckKey(asset_key(contract.dataset), detector), CHECKED[detector], evaluate)
 
 
 CHECKS: Sequence[dg.AssetChecksDefinition] = (
     *map(_of_arrivals, LANDED.values()),
-    *(
-        _of_detector(contract, detector)
-        for contract in EVERY.values()
-        for detector in CHECKED
-        if getattr(contract.watch, detector) is not None
-    ),
+    *starmap(_of_detector, detectors.watched(EVERY.values())),
 )

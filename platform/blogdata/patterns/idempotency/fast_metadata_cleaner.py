@@ -37,12 +37,11 @@ from blogdata.ledger.events import EventLog
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.table import members
 from blogdata.table.audit import FROZEN
-from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.faults import TRIES, ConcurrentWrite
 from blogdata.table.incompatibilities import hold_member
 from blogdata.table.lake import Lake
 from blogdata.table.members import CLOSED, Member, Members
 from blogdata.table.publish import commit_id_of, committed, receipt
-from blogdata.table.store_faults import TRIES
 from blogdata.table.target import Additions, Provenance, Target
 
 if TYPE_CHECKING:
@@ -146,15 +145,7 @@ def _swap(
         # Another run committed first. If it wrote other partitions, its commit is kept and this one follows it.
         time.sleep(random.uniform(0.005, 0.05))
         base = members.seen(lake, dataset)
-    raise _published_meanwhile(dataset)
-
-
-def _published_meanwhile(dataset: str) -> ConcurrentWrite:
-    return ConcurrentWrite(
-        what="another run published the same partitions while this one was writing",
-        where=dataset,
-        next_step="nothing of this run was published; it is retried, or run it again",
-    )
+    raise ConcurrentWrite(where=dataset)
 
 
 def _of(provenance: Provenance, partitions: Sequence[str], onto: Member | None) -> Provenance:
@@ -201,7 +192,7 @@ def replace_periods(
     assert keys, "name at least one period"
     seen = members.seen(lake, dataset)
     if added.of and seen.version != added.at:
-        raise _published_meanwhile(dataset)
+        raise ConcurrentWrite(where=dataset)
     if not thaw:
         # One that the event log does not know is computed again, from what has landed.
         _refuse_frozen(seen, tuple(EventLog(lake).publications(dataset, keys)), target.contract)

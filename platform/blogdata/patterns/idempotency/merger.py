@@ -26,11 +26,11 @@ from pyspark.sql import functions as F
 
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import Commit
-from blogdata.table import arrow, kept_rows, tables
+from blogdata.table import arrow, kept_rows
+from blogdata.table.faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE
 from blogdata.table.lake import marks_rows, rows_of_files
 from blogdata.table.publish import publish
 from blogdata.table.target import Exchange, Provenance, Rewrite, Target
-from blogdata.table.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
 
 DELETED = "is_deleted"
 """Column of the changes that marks a row as removed."""
@@ -45,29 +45,20 @@ def merge(
     target: Target,
     provenance: Provenance,
     *,
-    at: int | None = None,
+    at: int,
     into: DataFrame | None = None,
 ) -> Commit:
-    """Merge changes into an unpartitioned table, audited and in one commit.
+    """Merge changes into an unpartitioned table at a version, audited and in one commit.
 
     Args:
         changes: Rows with the contract's columns and :data:`DELETED`, never null, one per key. Of a removed row only
             the key is used.
-        at: Version of the table the changes were computed from; None: they do not depend on one.
         into: Rows that replace those of the table before the merge, e.g. of an earlier version.
     """
     contract = target.contract
     assert contract.key, "declare the contract's key, or overwrite its partitions"
     assert contract.partitioning is None, "overwrite the partitions of a partitioned table"
-    distinct = unambiguous(changes, contract)
-    version = target.lake.version(contract.dataset) if at is None else at
-    if version is None:
-        # Another run may be creating the table: even first rows need a version.
-        with translated(contract.dataset, ()):
-            tables.enforce(changes.sparkSession, target.lake, contract)
-        version = target.lake.version(contract.dataset)
-    assert version is not None
-    return _merged(distinct, target, provenance, at=version, into=into)
+    return _merged(unambiguous(changes, contract), target, provenance, at=at, into=into)
 
 
 def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:

@@ -40,7 +40,7 @@ from blogdata.ledger.deliveries import deliveries
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.observability import dataset_tracker, fine_grained_tracker
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
-from blogdata.table.committer import ConcurrentWrite
+from blogdata.table.faults import ConcurrentWrite
 from blogdata.table.lake import Lake
 from blogdata.table.tables import CONTRACT, statistics
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 from blogdata.contract.contract import Contract
 from blogdata.table import members
+from blogdata.table.faults import NotDeclared
 from blogdata.table.lake import Lake
-from blogdata.table.write_faults import NotDeclared
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
