@@ -15,9 +15,9 @@ from assets.code import code
 from blogdata.operate.config import Settings, load
 from blogdata.runs.dataset import assets, calendar
 from blogdata.runs.job import RUNS
+from blogdata.runs.names import values_only
 from blogdata.runs.refresh_request import Request
 from blogdata.runs.resources import connections
-from blogdata.runs.run_values import values_only
 from blogdata.runs.zone import days_of
 
 RUNNER = "blogdata.cli.pipeline:Pipeline"
@@ -41,19 +41,14 @@ def fixed(found: Mapping[str, dg.ConfigurableResource[Any]]) -> Mapping[str, dg.
 
 
 def build(settings: Settings) -> dg.Definitions:
-    """Build the definitions for one deployment.
-
-    Returns:
-        The definitions; partitions begin and end where the deployment's data do.
-    """
+    """Build the definitions for one deployment; partitions begin and end where its data do."""
     lineage = code()
     requested = dg.ResourceDefinition(
         Request().get_resource_definition().resource_fn, config_schema=values_only(Request)
     )
     # By its name, when a job runs the lineage: the command line is built on these definitions.
     runs = dg.ResourceDefinition(lambda _: partial(resolve_name(RUNNER), settings, quiet=True))
-    days = days_of(settings)
-    partitions = calendar(days.first, days.last)
+    partitions = calendar(*days_of(settings))
     loaded = sources.configured(settings, partitions)
     resources = {**fixed(connections(settings)), "request": requested, RUNS: runs}
     landed = [*sources.specs(loaded), *loaded]

@@ -115,15 +115,12 @@ def specs(loaded: Sequence[dg.AssetsDefinition]) -> list[dg.AssetSpec]:
     return [spec.replace_attributes(deps=[*spec.deps, *writers.get(spec.key.path[-1], ())]) for spec in SOURCES]
 
 
-READER = "bronze.visits"
-
-
 @dg.op(required_resource_keys={"lake", "deployment", "request"}, out=dg.Out(dg.Nothing))
 def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None]]:
     """Split pending logs and load due tables, unless the run is for other datasets."""
     faults: list[Exception] = []
     access, request = access_of(context), context.resources.request
-    if _is_wanted(READER, request) and unsplit_logs(access.landing_path):
+    if _is_wanted("bronze.visits", request) and unsplit_logs(access.landing_path):
         try:
             context.log_event(dg.AssetMaterialization(KEY, metadata=_split(context)))
         except dg.Failure as error:

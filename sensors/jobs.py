@@ -2,28 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from assets.gold.visits_weekly import frozen_years
-from assets.sources import split_access_logs
 from blogdata.deliver import share, staging
-from blogdata.deliver.feeds import PartnerFeed
-from blogdata.deliver.sinks import Sink
+from blogdata.errors import PlatformError, refuse_unknown
+from blogdata.patterns.data_flow.concurrent_runner import AGAIN
+from blogdata.planning.plan import ASKED, Planner
+from blogdata.planning.snapshot import Snapshot
 from blogdata.privacy import retention, rotate
-from blogdata.runs.computation import LineageCode
-from blogdata.runs.refresh_job import refresh_job
+from blogdata.runs.job import RUNS, operation, plan_table
+from blogdata.runs.lake_resource import LakeResource
 from blogdata.watch import ops
 from blogdata.watch.data_docs import data_docs as data_docs_of_newest
 from blogdata.watch.ops import maintained_tables
 from blogdata.watch.profiles import profiles as profiles_of_new
-from sensors import replay
+from quality.contracts import CONTRACTS, GRAPH
 
 
-def refresh(code: LineageCode, sinks: Sequence[Sink | PartnerFeed]) -> dg.JobDefinition:
-    served = [(sink.contract, sink.step()) for sink in sinks]
-    return refresh_job(code, first=split_access_logs, served=served)
+class ReplayConfig(dg.Config):
+    dataset: str = Field(description="Name as layer.table")
+    partitions: str = Field(
+        "",
+        description="Keys, first..last, a day for its hours, several by commas, or all; empty for a table that is "
+        "written whole",
+    )
+    only_plan: bool = Field(False, description="Only show the plan, and run nothing")
+
+
+def _replay(context: dg.OpExecutionContext, config: ReplayConfig) -> Mapping[str, Any]:
+    access: LakeResource = context.resources.lake
+    refuse_unknown([config.dataset], CONTRACTS, where="dataset")
+    planner = Planner(graph=GRAPH, look=Snapshot(access.landing_zone, access.events))
+    keys = planner.resolve_keys(config.dataset, config.partitions or None)
+    planned = planner.plan_of_replay({config.dataset: dict.fromkeys(keys, ASKED)})
+    if planned.refused and not planned.runs:
+        raise planned.refused[0]
+    result: dict[str, Any] = {"datasets": len(planned.runs), **plan_table(planned.runs)}
+    if planned.refused:
+        result["left out"] = "\n".join(map(str, planned.refused))
+        context.log.error(result["left out"])
+    if not config.only_plan:
+        runs = getattr(context.resources, RUNS)(command="job replay")
+        if problems := runs.run_plan(planned).problems:
+            raise PlatformError(
+                what="; ".join(problems),
+                where=config.dataset,
+                next_step="mend what is named, and replay it again: the whole plan runs once more",
+            )
+    return result
+
+
+replay = operation(
+    "replay", ReplayConfig, _replay, description="Run partitions again with everything that has read them", tags=AGAIN
+)
 
 
 def _over(name: str, asset: dg.AssetsDefinition, what: str) -> dg.UnresolvedAssetJobDefinition:
@@ -38,5 +74,5 @@ lineage = _over("lineage", ops.lineage, "Export what was published as OpenLineag
 report = _over("report", ops.report, "Write the page about the blog and its data")
 ASSETS = (frozen_years, ops.lineage, ops.report, maintained_tables, data_docs_of_newest, profiles_of_new)
 _OF_ASSETS = (freeze, maintain, data_docs, profiles, lineage, report)
-JOBS = (*_OF_ASSETS, replay.job, retention.job, share.job, staging.job, rotate.job)
+JOBS = (*_OF_ASSETS, replay, retention.job, share.job, staging.job, rotate.job)
 """The jobs that a person starts, too, for what they do to the data."""

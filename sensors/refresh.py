@@ -1,4 +1,4 @@
-"""One sensor requests everything that is stale: new landings, hours with late rows, and everything downstream."""
+"""What is stale is requested: new landings, hours with late rows, all downstream; and the editors' files of days."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import dagster as dg
 
 from assets import table_loads
 from blogdata.contract.partitions import Grain, key_of
-from blogdata.deliver import partner
+from blogdata.contract.publication import WHOLE_TABLE
+from blogdata.deliver import page_files, partner
 from blogdata.deliver.destinations import partner_feed
 from blogdata.errors import PlatformError
 from blogdata.landing.log_splitter import unsplit_logs
 from blogdata.operate.config import Settings
-from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
+from blogdata.patterns.data_flow.concurrent_runner import AGAIN, BACKGROUND, LANE, NEW_DATA
 from blogdata.planning import clock
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
@@ -52,7 +53,8 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
     """Compare what every dataset has read with the current state of the landing zone and the event log."""
     planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_zone, lake.events), scope=Scope.READY)
     # A backfill of a table in order has many periods to go: a run requested now would leave all of them to it.
-    executed = {task.main for task in GRAPH.tasks if turns.is_executed(lake.lake, task)}
+    in_order = [task.main for task in GRAPH.tasks if task.in_order]
+    executed = {main for main in in_order if WHOLE_TABLE in turns.claims(lake.lake, main).held()}
     stale = {main: keys for main, keys in planner.all_stale().items() if main not in executed}
     waiting = {task.main: held for task in GRAPH.tasks if (held := planner.waiting(task))}
     fresh = {main: {key: keys[key] for key in keys if key not in waiting.get(main, ())} for main, keys in stale.items()}
@@ -126,3 +128,28 @@ def _since_last_run(instance: dg.DagsterInstance) -> float:
 
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+write_page_files = dg.define_asset_job(
+    "page_files",
+    selection=dg.AssetSelection.assets(page_files.KEY),
+    description="The editors' files of one day",
+    tags=BACKGROUND,
+)
+
+
+def page_files_due(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
+    return dg.sensor(
+        name="page_files_due",
+        job=write_page_files,
+        minimum_interval_seconds=30,
+        default_status=status,
+        description="Writes the editors' files of each published day that lack it: a run per day",
+        tags={"pattern/parallel-split": "", "pattern/exclusive-choice": "", **EVERYTHING},
+    )(_page_files_tick)
+
+
+def _page_files_tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+    due = page_files.due(lake.lake, lake.events, page_files.folder_of(lake))
+    requests = [dg.RunRequest(run_key=f"{day} {version}", partition_key=day) for day, version in due.items()]
+    return run_requests.request_runs(context.instance, requests, quiet="the files have every day that is published")

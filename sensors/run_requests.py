@@ -49,7 +49,10 @@ def request_runs(instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest],
     """Request runs, except those under way and those whose last run ended a short while ago."""
     requests: list[dg.RunRequest] = []
     reasons: list[str] = []
-    asked = _asked(instance, waiting)
+    asked: dict[str, list[dg.RunRecord]] = defaultdict(list)
+    keys = [str(request.run_key) for request in waiting]
+    for record in instance.get_run_records(dg.RunsFilter(tags={WAITING: keys})):
+        asked[record.dagster_run.tags[WAITING]].append(record)
     for request in waiting:
         before = asked.get(str(request.run_key), ())
         reason = _reason_to_wait(before)
@@ -61,14 +64,6 @@ def request_runs(instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest],
             requests.append(request.with_replaced_attrs(run_key=key, tags=tags))
     reason = f"{len(reasons)} wait; the first: {reasons[0]}" if len(reasons) > 1 else "".join(reasons) or quiet
     return dg.SensorResult(run_requests=requests, skip_reason=None if requests else reason)
-
-
-def _asked(instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest]) -> Mapping[str, Sequence[dg.RunRecord]]:
-    records: dict[str, list[dg.RunRecord]] = defaultdict(list)
-    keys = [str(request.run_key) for request in waiting]
-    for record in instance.get_run_records(dg.RunsFilter(tags={WAITING: keys})):
-        records[record.dagster_run.tags[WAITING]].append(record)
-    return records
 
 
 def _reason_to_wait(asked: Sequence[dg.RunRecord]) -> str | None:

@@ -98,7 +98,7 @@ def serving(home: Path) -> Iterator[Guarded]:
             running.check()
             time.sleep(0.1)
         workspace = dagster_home.workspace_file(dagster, {ANALYTICS: path})
-        port = stack.enter_context(_listening(settings, workspace, read_only=False))
+        port = stack.enter_context(_listening(settings, workspace))
         yield Guarded(
             settings=settings,
             port=port,
@@ -109,21 +109,13 @@ def serving(home: Path) -> Iterator[Guarded]:
 
 
 @contextmanager
-def read_only(served: Guarded) -> Iterator[Guarded]:
-    """Serve the same deployment with a second, read-only server."""
-    workspace = dagster_home.render(served.settings) / "workspace.yaml"
-    with _listening(served.settings, workspace, read_only=True) as port:
-        yield Guarded(**{**vars(served), "port": port})
-
-
-@contextmanager
-def _listening(settings: Settings, workspace: Path, *, read_only: bool) -> Iterator[int]:
+def _listening(settings: Settings, workspace: Path) -> Iterator[int]:
     # Seconds of imports, of which the tests that serve nothing have no use.
     from blogdata.cli import ui_server
 
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    with ui_server.server(settings, workspace=workspace, read_only=read_only) as found:
+    with ui_server.server(settings, workspace=workspace) as found:
         thread = threading.Thread(target=found.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -1,7 +1,5 @@
 """Page views of a fictional blog, written without Spark, and their counts in plain Python."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 
 import published
-from blogdata.runs.lake_resource import LakeResource
 from blogdata.table.lake import Lake
 
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
@@ -84,12 +81,11 @@ def random_views(hours: int, *, seed: int) -> list[View]:
     return views
 
 
-def write(lake: LakeResource | Lake, views: Sequence[View]) -> None:
-    """Publish page views as silver.visits_enriched, and their days as gold datasets."""
-    tables = lake.lake if isinstance(lake, LakeResource) else lake
+def write(lake: Lake, views: Sequence[View]) -> None:
+    """Publish page views as silver.visits_enriched."""
     content = pa.table({name: [getattr(view, of) for view in views] for name, of in COLUMNS.items()}, schema=SCHEMA)
     hours = Counter(view.hour for view in views)
-    published.publish(tables, "silver.visits_enriched", "event_hour", hours, content=content)
+    published.publish(lake, "silver.visits_enriched", "event_hour", hours, content=content)
 
 
 def counted(views: Sequence[View], first: str, last: str) -> dict[str, Any]:

@@ -16,8 +16,15 @@ from deltalake import CommitProperties, write_deltalake
 
 from blogdata.contract.publication import WHOLE_TABLE, Account
 from blogdata.files import write_whole
+from blogdata.ledger.events import EventLog
+from blogdata.patterns.error_management.checkpointer import Checkpoint
+from blogdata.planning.graph import Graph
+from blogdata.planning.plan import Planner
+from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.staleness import Scope
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.table.lake import Lake
+from quality.contracts import GRAPH
 
 
 def deployment(home: Path) -> LakeResource:
@@ -38,6 +45,31 @@ def land(lake: LakeResource, table: str, key: str, files: Mapping[str, str], *, 
     if flag:
         write_whole(folder / "_SUCCESS", b"")
     return folder
+
+
+def read_by_stream(checkpoint: Checkpoint, *files: Path, planned: int, committed: int) -> None:
+    """Add a batch for each file to the checkpoint, as Spark does; plan and commit the first ones."""
+    root = Path(checkpoint.location)
+    for folder in ("sources/0", "offsets", "commits"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    for number, file in enumerate(files):
+        entry = json.dumps({"path": f"file://{file}", "timestamp": 0, "batchId": number})
+        (root / "sources" / "0" / str(number)).write_text(f"v1\n{entry}")
+    for number in range(planned):
+        (root / "offsets" / str(number)).write_text(f'v1\n{{"batchTimestampMs":0}}\n{{"logOffset":{number}}}')
+    for number in range(committed):
+        (root / "commits" / str(number)).write_text("v1\n{}")
+    (root / "metadata").write_text('{"id":"0a1b2c3d-0000-0000-0000-000000000000"}')
+
+
+def planner(lake: Lake, graph: Graph = GRAPH, scope: Scope = Scope.ALL) -> Planner:
+    """Plan a deployment, whose landing zone is beside its lake."""
+    look = Snapshot(Path(lake.root).parent / "landing", EventLog(lake))
+    return Planner(graph=graph, look=look, scope=scope)
+
+
+def stale(lake: Lake, dataset: str, scope: Scope = Scope.ALL) -> list[str]:
+    return list(planner(lake, scope=scope).stale(GRAPH.task_of(dataset)))
 
 
 def bronze(

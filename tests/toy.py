@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 HOURS = ("2026-01-05T00", "2026-01-05T01")
 
 
-def declared(dataset: str, fields: str, **more: Any) -> Contract:
-    """A contract of fields such as `day STRING NOT NULL, views BIGINT`; each column is described by its name."""
+def declared(dataset: str, fields: str, *, by: str = "", **more: Any) -> Contract:
+    """A contract of fields such as `day STRING NOT NULL, views BIGINT`; `by` is its partition column and grain."""
+    if by:
+        more["partitioning"] = Partitioning(column=by, grain=Grain(by))
     columns = tuple(
         Column(name=field.name, type=str(field.type).upper(), nullable=field.nullable, description=field.name)
         for field in parse_fields(fields)
@@ -37,7 +39,6 @@ def declared(dataset: str, fields: str, **more: Any) -> Contract:
 
 
 def entry(dataset: str, partition: str, version: int = 0, rows: int = 0, **more: Any) -> Entry:
-    """Build a line of the ledger of which only a few figures matter."""
     figures = {"rows_in": rows, "rows_out": rows, "reasons": {}}
     return Entry(dataset=dataset, partition=partition, version=version, **{**figures, **more})
 
@@ -46,7 +47,7 @@ CONTRACT = declared(
     "silver.clicks",
     "hour STRING NOT NULL, click BIGINT NOT NULL, stands_for BIGINT, page STRING",
     key=("click",),
-    partitioning=Partitioning(column="hour", grain=Grain.HOUR),
+    by="hour",
     rules=(RowRule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
     audits=(Audit(name="few", expression="count(1) <= 1000", description="Not too many"),),
     stands_for="sum(stands_for)",
@@ -84,18 +85,20 @@ def accounts(rows: int = 100) -> Mapping[str, Account]:
     }
 
 
-def copies_of(make: Callable[[Any, Path], object]) -> Any:
-    """A fixture: the folder of a lake that is made once, and copied for each test."""
+def copies_of(
+    make: Callable[[Any, Path], object], opened: Callable[[Any, Path], object] = lambda spark, root: root
+) -> Any:
+    """A fixture: a lake that is made once, in a folder, and copied for each test, as `opened` opens it."""
     origin = list[Path]()
 
     @pytest.fixture
-    def root(spark: Any, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
+    def root(spark: Any, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Any:
         if not origin:
             folder = tmp_path_factory.mktemp("origin") / "lake"
             folder.mkdir()
             make(spark, folder)
             origin.append(folder)
-        return shutil.copytree(origin[0], tmp_path / "copy")
+        return opened(spark, shutil.copytree(origin[0], tmp_path / "copy"))
 
     return root
 
@@ -117,7 +120,6 @@ def run_context(run: str) -> RunContext:
 
 
 def step(spark: Any, root: Path, contract: Contract, *periods: str, run: str) -> Step:
-    """Build the step of a run that computes some periods."""
     from blogdata.runs.lake_resource import DeploymentResource, LakeResource
     from blogdata.runs.step import Step
 

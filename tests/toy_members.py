@@ -1,7 +1,5 @@
 """A dataset whose weeks are separate tables, made without Spark."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 
 import pyarrow as pa

@@ -60,15 +60,12 @@ def _cube(step: Step, period_column: str) -> Mapping[str, Commit]:
 
 @computes("gold.page_stats")
 def page_stats(step: Step) -> Mapping[str, Commit]:
-    """Count each page's views, visits and visitors."""
+    """Count each page's views, visits and visitors; `share` is of the day's page views."""
     period = gather(step)
-    return step.publish(period.with_hours(by_page(period.visits)), Upstream(accounts=period.accounts))
-
-
-def by_page(visits: DataFrame) -> DataFrame:
-    """Count by page; `share` is of the day's page views."""
     views = F.sum("events").over(Window.partitionBy("event_date"))
-    return counted(visits, ("event_date", "page")).withColumn("share", F.col("events").cast("double") / views)
+    share = F.col("events").cast("double") / views
+    pages = counted(period.visits, ("event_date", "page")).withColumn("share", share)
+    return step.publish(period.with_hours(pages), Upstream(accounts=period.accounts))
 
 
 @computes("gold.referral_stats")

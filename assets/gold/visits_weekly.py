@@ -25,9 +25,8 @@ from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.runs import slices
 from blogdata.runs.computation import computes, ops_asset, run_context
 from blogdata.runs.lake_resource import LakeResource
-from blogdata.runs.names import asset_key
+from blogdata.runs.names import asset_key, table
 from blogdata.runs.retries import reported
-from blogdata.runs.run_values import table
 from blogdata.runs.step import Step, Upstream
 from blogdata.table.lake import Lake, Stored
 from blogdata.table.members import Member
@@ -122,7 +121,7 @@ def frozen_years(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None
     access: LakeResource = context.resources.lake
     contract = CONTRACTS[DATASET]
     run = run_context(context, version())
-    target = Target(lake=access.lake, contract=contract, run=run, probe=access.probe)
+    target = Target(lake=access.lake, contract=contract, run=run)
     with reported(context), context.resources.spark.guard() as spark:
         frozen = fast_metadata_cleaner.freeze(
             spark, target, final_before=first_open_week(access), arrange=partial(sorter.sort, spark)

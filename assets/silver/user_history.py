@@ -81,7 +81,8 @@ def history(delivered: DataFrame, known: DataFrame | None = None, last: str | No
         user_changes.instant().alias("_instant"),
         user_changes.order().alias("_order"),
         F.coalesce(DELETED, F.lit(False)).alias("_deleted"),
-        *_no_version(),
+        F.lit(None).cast("TIMESTAMP").alias("_since"),
+        F.lit(None).cast("BIGINT").alias("_snapshots"),
     )
     first_of_instant = (
         # An open version goes on as if all its rows had been one on the last day.
@@ -194,10 +195,6 @@ def _is_usable() -> Column:
 def _names_its_user() -> Column:
     """Build the condition that a row, rejected or not, names its user; non-rows have no id, a number is no id."""
     return F.col("id").isNotNull() & ~F.array_contains("reasons", "wrong_type:id")
-
-
-def _no_version() -> list[Column]:
-    return [F.lit(None).cast("TIMESTAMP").alias("_since"), F.lit(None).cast("BIGINT").alias("_snapshots")]
 
 
 def _open(known: DataFrame, kept: list[str], last: str | None) -> DataFrame:

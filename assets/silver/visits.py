@@ -126,21 +126,16 @@ def read_events(
 
 
 def json_events(step: Step, additions: Additions, hours: Sequence[str]) -> DataFrame:
-    """Read the JSON events of some hours; of those that are added to, the new ones."""
-    return step.read("bronze.visits", arrivals_of(step, additions, hours)).where(
+    """Read the JSON events of some hours, from the hours of their arrival; of those that are added to, the new ones."""
+    came = {hour for added in additions.of.values() for hour in added.slices}
+    whole = [hour for hour in hours if hour not in additions.of]
+    later = accounts.entries(step, "bronze.visits", since=earliest_arrival(whole)) if whole else {}
+    return step.read("bronze.visits", sorted({*came, *later})).where(
         slices.rows_to_read(additions, step.contract, hours)
         & F.col("filtered_by").isNull()
         & (F.size("reasons") == 0)
         & (F.col("format") == visit_lines.JSON)
     )
-
-
-def arrivals_of(step: Step, additions: Additions, hours: Sequence[str]) -> list[str]:
-    """List the hours of arrival in which rows can be that are read."""
-    came = {hour for added in additions.of.values() for hour in added.slices}
-    whole = [hour for hour in hours if hour not in additions.of]
-    later = accounts.entries(step, "bronze.visits", since=earliest_arrival(whole)) if whole else {}
-    return sorted({*came, *later})
 
 
 def arrived(

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.bronze.ad_lines import AdLines
@@ -78,11 +79,11 @@ def published(batch: MicroBatch, contract: Contract) -> DataFrame:
     return batch.place.lake.read(batch.spark, contract.dataset, table.version())
 
 
-def accounts(by_verdict: Iterable[Row], late: Mapping[str, int]) -> dict[str, Account]:
-    """Account for the rows of a batch by hour; `late` has the rows that came too late for a state."""
+def accounts(by_verdict: Iterable[Sequence[Any]], late: Mapping[str, int]) -> dict[str, Account]:
+    """Account for rows by hour, from hour, verdict and number; `late` has those that came too late for a state."""
     verdicts = {hour: Counter({LATE: rows}) for hour, rows in late.items()}
-    for row in by_verdict:
-        verdicts.setdefault(row["event_hour"], Counter())[row["verdict"]] += int(row["count"])
+    for hour, verdict, count in by_verdict:
+        verdicts.setdefault(hour, Counter())[verdict] += count
     return {
         hour: Account(rows_in=rows.total(), reasons={name: rows[name] for name in LEFT_OUT})
         for hour, rows in sorted(verdicts.items())

@@ -6,11 +6,11 @@ new checkpoint all input is read again: a session that has page views of a publi
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
+from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.silver import sessions
@@ -18,7 +18,6 @@ from assets.silver.arrival_hours import hour_of
 from assets.stream_inputs import VISIT_FILES
 from assets.streams import live_lines
 from blogdata.contract.partitions import Grain, between
-from blogdata.contract.publication import Account
 from blogdata.landing.streamed_files import SCHEMA
 from blogdata.patterns.data_value import stateful_sessionizer
 from blogdata.patterns.data_value.incremental_sessionizer import ENDED, STARTED
@@ -27,7 +26,7 @@ from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.stream.stream import MicroBatch, Stream
 from blogdata.table import kept_rows
-from quality.contracts.live import LATE, SESSIONS_LIVE
+from quality.contracts.live import SESSIONS_LIVE
 
 SPEC = sessions.SPEC
 ALLOWED = timedelta(hours=1)
@@ -61,7 +60,8 @@ def take_in(batch: MicroBatch) -> None:
             late = live_lines.late(
                 batch, ((live_lines.VISITS, live_lines.events, SPEC.time, stateful_sessionizer.gap(SPEC)),)
             )
-            live_lines.publish(batch, verdicts, SESSIONS_LIVE, _accounts(counted, late), turn=turn)
+            accounts = live_lines.accounts(_page_views(counted), late)
+            live_lines.publish(batch, verdicts, SESSIONS_LIVE, accounts, turn=turn)
 
 
 def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
@@ -84,20 +84,15 @@ def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
     return rows.join(overlapping, ["session_id"], "left").select(*rows.columns, verdict.alias("verdict"))
 
 
-def _accounts(counted: Iterable[Row], late: Counter[str]) -> dict[str, Account]:
-    lines, reasons = Counter(late), {hour: Counter({LATE: rows}) for hour, rows in late.items()}
-    for row in counted:
-        of_hour = reasons.setdefault(row["event_hour"], Counter())
-        lines[row["event_hour"]] += row[LINES]
-        if row["verdict"] == Verdict.FIRST.value:
-            duplicates = row[LINES] - row["pages"] - row[CONFLICTS]
-            of_hour.update({Verdict.DUPLICATE.value: duplicates, Verdict.CONFLICT.value: row[CONFLICTS]})
+def _page_views(counted: Iterable[Sequence[Any]]) -> Iterator[tuple[str, str, int]]:
+    """Yield hour, verdict and number of the page views of sessions."""
+    for hour, verdict, lines, pages, conflicts in counted:
+        if verdict == Verdict.FIRST.value:
+            yield hour, verdict, pages
+            yield hour, Verdict.DUPLICATE.value, lines - pages - conflicts
+            yield hour, Verdict.CONFLICT.value, conflicts
         else:
-            of_hour[row["verdict"]] += row[LINES]
-    return {
-        hour: Account(rows_in=lines[hour], reasons={name: of_hour[name] for name in live_lines.LEFT_OUT})
-        for hour, of_hour in sorted(reasons.items())
-    }
+            yield hour, verdict, lines
 
 
 STREAM = Stream(

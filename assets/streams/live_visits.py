@@ -21,7 +21,7 @@ from blogdata.landing.lines import is_replay
 from blogdata.landing.streamed_files import SCHEMA, by_hour, figures_by_hour
 from blogdata.patterns.error_management import late_data_detector, windowed_deduplicator
 from blogdata.patterns.error_management.checkpointer import next_turn
-from blogdata.patterns.error_management.late_data_detector import StreamProgress
+from blogdata.patterns.error_management.late_data_detector import PROGRESS
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.runs.landed_inputs import ERASED
 from blogdata.stream.stream import MicroBatch, Stream
@@ -44,7 +44,8 @@ def take_in(batch: MicroBatch) -> None:
     with kept_rows.computed(live_lines.received(batch.lines)) as lines:
         landed = _land(batch, lines)
         before = batch.newest(VISITS.dataset)
-        progress = StreamProgress.of_json(before.info["appended"]["notes"]["progress"]) if before else StreamProgress()
+        notes = before.info["appended"]["notes"] if before else {"progress": {}}
+        progress = PROGRESS.validate_python(notes["progress"])
         # Counted before they are parsed and held against others: what gets lost on the way does not add up.
         usable = lines.where((F.size("reasons") == 0) & F.col("filtered_by").isNull())
         counted = {row["event_hour"]: row["count"] for row in usable.groupBy("event_hour").count().collect()}
@@ -69,7 +70,7 @@ def take_in(batch: MicroBatch) -> None:
                     for hour, rows in counted.items()
                 },
                 turn=turn,
-                progress=after.as_json(),
+                progress=PROGRESS.dump_python(after, mode="json"),
             )
 
 

@@ -12,10 +12,10 @@ import pytest
 from pyspark.errors.exceptions.connect import SparkException
 
 from blogdata.cli import main
-from blogdata.errors import PlatformError
+from blogdata.errors import PlatformError, TransientError
 from blogdata.errors import remedies as to
 from blogdata.errors.remedies import Action, Query, Remedy, Run
-from blogdata.stream import stream_faults
+from blogdata.stream import stream as streams
 from docs.pages import parse
 
 ROOT = Path(__file__).parent.parent.parent
@@ -65,10 +65,18 @@ def test_library_messages_name_no_command() -> None:
 @pytest.mark.parametrize("action", [Run(accept="size"), Query(sql=SQL)])
 def test_the_stream_workers_errors_name_the_action(action: Action) -> None:
     error = PlatformError(what="many", where="here", next_step=Remedy("look, then: ", action))
-    text = stream_faults.packed(error)
-    with pytest.raises(stream_faults.StreamFailed) as caught, stream_faults.unpacked("visits"):
+    text = streams.packed(error)
+    with pytest.raises(streams.StreamFailed) as caught, streams.unpacked("visits"):
         raise SparkException(f"Traceback ... {text}\n\nJVM stacktrace: ...")
     assert caught.value.next_step == error.next_step
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [("Python worker failed to connect back.", TransientError), ("another error", SparkException)]
+)
+def test_only_a_late_stream_worker_is_a_transient_fault(text: str, kind: type[Exception]) -> None:
+    with pytest.raises(kind), streams.unpacked("visits"):
+        raise SparkException(f"{text}\n\nJVM stacktrace: ...")
 
 
 COMMAND = re.compile(rf"blogdata\s+({'|'.join(main.COMMANDS)})\b")

@@ -48,7 +48,7 @@ def test_who_reads_robots_or_too_many_pages_in_an_hour_is_a_crawler_in_it(spark:
     later = [line(address=f"10.5.0.{at}", time="17/May/2015:11:05:03 +0000").encode() for at in (1, 3)]
     mine = [*(text.encode() for text in (*MANY, *ROBOTS)), b"prose", b"#Version: 1.0", line(agent="curl/8").encode()]
     hours: dict[str, list[bytes]] = {"2015-05-17T10": mine, LATER: later}
-    for raw in blog_log.lines_of_a_log():
+    for raw in [*blog_log.lines_of_a_log()][:700]:
         request = oracle_logs.request_of(raw.decode("utf-8", "replace"))
         moment = None if isinstance(request, str) else oracle_logs.log_time(request["time"][1:-1])
         hours.setdefault(f"{moment:%Y-%m-%dT%H}" if moment else LATER, []).append(raw)

@@ -171,7 +171,7 @@ def drawn(seed: int) -> list[Row]:
     return rows
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.campaign)])
 def test_the_history_is_that_of_plain_python_however_it_is_continued(spark: Any, seed: int) -> None:
     rows = drawn(seed)
     expected, left_out = by_hand(rows)

@@ -20,9 +20,19 @@ from blogdata.deliver.bin_pack_orderer import BinPacker
 from blogdata.deliver.ordered_delivery import Refused, deliver
 from blogdata.deliver.outbox import Outbox
 from blogdata.errors import PlatformError, TransientError
-from blogdata.files import LockTimeout
-from patterns.partner_feed import PARTITION, by_key, expected, outbox, partner, received, row, rows, target
-from patterns.partner_server import Partner, PartnerFaults
+from patterns.partner_feed import (
+    PARTITION,
+    Partner,
+    PartnerFaults,
+    by_key,
+    expected,
+    outbox,
+    partner,
+    received,
+    row,
+    rows,
+    target,
+)
 
 LATER = "9999"
 KILLS = 4
@@ -56,7 +66,7 @@ def test_a_killed_sender_loses_and_doubles_nothing(tmp_path: Path) -> None:
     box = outbox(tmp_path, taken)
     program = [sys.executable, str(Path(__file__).with_name("sending_process.py")), str(box.path)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    faults = PartnerFaults(crash=0.05, late_error=0.05, partial=0.05, rate_limit=0.05, latency=0.003)
+    faults = PartnerFaults(crash=0.05, late_error=0.05, partial=0.05, unavailable=0.05, latency=0.003)
     kills = within = 0
     with partner(file, faults, seed=1) as server:
         while box.due(before=LATER):
@@ -164,9 +174,3 @@ def test_rows_that_do_not_add_up_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PlatformError, match="1 of 3 rows"):
         box.take(PARTITION, "1", [row("a", 1)], rows_in=3, private=1)
     assert (box.lines(), box.due(before=LATER)) == ([], [])
-
-
-def test_two_processes_never_send_at_once(tmp_path: Path) -> None:
-    box = outbox(tmp_path)
-    with box.alone(), pytest.raises(LockTimeout), box.alone():
-        pass

@@ -8,6 +8,10 @@ from pathlib import Path
 NOW = datetime(2026, 11, 21, 12, 30, tzinfo=timezone.utc)
 
 
+class Killed(BaseException):
+    """Simulates the death of the process."""
+
+
 START = datetime(2026, 3, 1, 10, 59, 58, tzinfo=timezone.utc)
 
 

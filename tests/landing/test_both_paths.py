@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ def encoded(*texts: str | bytes) -> list[bytes]:
     return [text if isinstance(text, bytes) else text.encode() for text in texts]
 
 
-def visits() -> Seeds:
+def seeds() -> Mapping[str, Seeds]:
     events = encoded(*test_visit_lines.VALID.values(), *(line for line, _ in test_visit_lines.REJECTED.values()))
     events += odd_lines.each_oddity()
     requests = [line for line, _ in (*log_rows.FILTERED.values(), *test_request_lines.REJECTED.values())]
@@ -45,28 +45,21 @@ def visits() -> Seeds:
     below = encoded(
         *(line for header in headers for line in (header, test_log_headers.iis("b.example.com"), *requests))
     )
-    return {"a.json": events, f"{PREFIX}-1.jsonl": events, "a.log": of_log, "headers.log": below}
+    users, devices = odd_lines.drawn(odd_lines.users(), 50), odd_lines.drawn(odd_lines.devices(), 50)
+    header = b"id;login;email;registered_datetime"
+    return {
+        "visits": {"a.json": events, f"{PREFIX}-1.jsonl": events, "a.log": of_log, "headers.log": below},
+        "ads": {"a.json": odd_lines.each_odd_display()},
+        "users": {"a.json": users, "users_table-1.jsonl": users, "a.csv": [header, *users]},
+        "devices": {"a.csv": [b"type;full_name;version", *devices], "a.json": [b'{"type": 1, "version": 1}', *devices]},
+    }
 
 
-def ads() -> Seeds:
-    return {"a.json": odd_lines.each_odd_display()}
-
-
-def users() -> Seeds:
-    known = odd_lines.drawn(odd_lines.users(), 100)
-    return {"a.json": known, "users_table-1.jsonl": known, "a.csv": [b"id;login;email;registered_datetime", *known]}
-
-
-def devices() -> Seeds:
-    drawn = odd_lines.drawn(odd_lines.devices(), 50)
-    return {"a.csv": [b"type;full_name;version", *drawn], "a.json": [b'{"type": "PC", "version": 1}', *drawn]}
-
-
-READERS: Mapping[str, tuple[LineReader, str, Callable[[], Seeds]]] = {
-    "visits": (ReceivedLines(LogSettings()), test_visit_lines.HOUR, visits),
-    "ads": (AdLines(), test_visit_lines.HOUR, ads),
-    "users": (UserLines(), test_reference_lines.DAY, users),
-    "devices": (DeviceLines(), test_reference_lines.DAY, devices),
+READERS: Mapping[str, tuple[LineReader, str]] = {
+    "visits": (ReceivedLines(LogSettings()), test_visit_lines.HOUR),
+    "ads": (AdLines(), test_visit_lines.HOUR),
+    "users": (UserLines(), test_reference_lines.DAY),
+    "devices": (DeviceLines(), test_reference_lines.DAY),
 }
 
 
@@ -77,10 +70,10 @@ def test_a_line_is_read_here_as_by_workers(
     monkeypatch.setattr(lines, "_TASK_BYTES", 200_000)
     faults = FaultRates(**{**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0})
     simulate(SimulationSpec(days=1, visits_per_day=2400, seed=7, faults=faults, part_lines=200, ads=True), tmp_path)
-    for table, (reader, partition, seeds_of) in READERS.items():
-        seeds, folder = seeds_of(), tmp_path / table
+    for table, of_table in seeds().items():
+        (reader, partition), folder = READERS[table], tmp_path / table
         folder.mkdir(exist_ok=True)
-        for name, known in seeds.items():
+        for name, known in of_table.items():
             short = [line for line in known if len(line) < 100_000]
             (folder / name).write_bytes(b"\n".join([*known, *odd_lines.drawn(odd_lines.edited(short), drawn)]))
         files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name[0] != "_")
@@ -88,7 +81,7 @@ def test_a_line_is_read_here_as_by_workers(
         here = pa.Table.from_batches(lines.Work(root=tmp_path, reader=reader, longest=LONGEST).batches(pieces))
         frame = lines.read(spark, tmp_path, {partition: files}, reader)
         assert in_order(frame.toArrow()).equals(in_order(here)), table
-        assert len(here) > drawn * len(seeds)
+        assert len(here) > drawn * len(of_table)
 
 
 def in_order(rows: pa.Table) -> pa.Table:

@@ -24,7 +24,7 @@ from blogdata.landing.passthrough_replicator import land as replicate
 from blogdata.landing.suppression_list import ListUnusable, SuppressionList
 from blogdata.operate import config
 from blogdata.operate.config import LogSettings, Settings
-from landing.growing_logs import NOW, line
+from landing.growing_logs import NOW, Killed, line
 
 BOB = Identifiers(
     user_ids=frozenset({"user-bob-1"}),
@@ -329,9 +329,6 @@ def test_a_log_is_split_on_after_a_kill(home: Settings, moment: str, monkeypatch
     log = land_log(home, LINES)
     split(home)
     before = parts(home)[1].read_bytes()
-
-    class Killed(BaseException):
-        pass
 
     with monkeypatch.context() as patch:
         write = log_splitter.write_progress

@@ -18,7 +18,7 @@ from blogdata.landing import landed_formats, log_splitter, vanished_lines
 from blogdata.landing.log_formats import formats
 from blogdata.landing.log_splitter import SplitReport, split_all, split_by_hour, unsplit_logs
 from blogdata.landing.readiness_marker import FLAG
-from landing.growing_logs import NOW, line, put
+from landing.growing_logs import NOW, Killed, line, put
 
 HEADER = b"#Fields: date time c-ip cs-method cs-uri-stem sc-status\n"
 
@@ -128,10 +128,6 @@ def test_a_line_longer_than_a_block_is_whole(tmp_path: Path, monkeypatch: pytest
     assert split(tmp_path).lines == 3
     assert joined(tmp_path) == data
     assert len(parts(tmp_path)) == 2
-
-
-class Killed(BaseException):
-    """Simulates the death of the process."""
 
 
 @pytest.mark.parametrize("grown", [False, True])

@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 from blogdata.cli.land_commands import app
 from blogdata.landing.log_formats import formats
 from blogdata.landing.log_splitter import PART, split_all
+from landing.growing_logs import Killed
 
 START = datetime(2026, 3, 1, 22, 40, tzinfo=timezone.utc)
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -32,10 +33,6 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
     ".zst": lambda data: pa.Codec("zstd").compress(data, asbytes=True),
 }
 KEPT = 3
-
-
-class Killed(BaseException):
-    """Simulates the death of the process."""
 
 
 class Server:

@@ -32,12 +32,12 @@ from laws import test_laws
 from laws.test_laws import World, begun
 from ledger import test_claims, test_ledger
 from ledger.test_ledger import lake as counted
-from unit import test_expired, test_held, test_late_rows, test_plan_of_a_replay
+from patterns import test_dynamic_late_data_integrator
+from unit import test_expired, test_plan_of_a_replay, test_stale_hours
 from unit.test_expired import published
-from unit.test_late_rows import settled
 from unit.test_reaches import hours
 
-__all__ = ("begun", "counted", "hours", "published", "settled")
+__all__ = ("begun", "counted", "hours", "published")
 Seed = Callable[[pytest.MonkeyPatch], None]
 DEFECTS: dict[str, Defect] = {}
 
@@ -63,12 +63,6 @@ def defect(noticed_by: Callable[..., None], writer: str = "", **given: Any) -> C
     return declare
 
 
-@defect(test_ledger.test_an_unbalanced_account_names_the_difference, above=0, problem="1 rows more")
-def rows_too_many_are_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing: Any = Entry.missing
-    monkeypatch.setattr(Entry, "missing", property(lambda self: max(0, missing.fget(self))))
-
-
 @defect(test_ledger.test_an_unbalanced_account_names_the_difference, above=3, problem="2 rows of the layer above")
 def rows_that_vanished_between_two_layers_are_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     missing: Any = Entry.missing
@@ -78,12 +72,6 @@ def rows_that_vanished_between_two_layers_are_no_problem(monkeypatch: pytest.Mon
 @defect(test_ledger.test_rows_deleted_or_added_outside_the_platform_are_found, lake="counted")
 def rows_that_are_gone_from_a_table_are_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "_problem", lambda entry, rows_there: None)
-
-
-@defect(test_ledger.test_rows_deleted_or_added_outside_the_platform_are_found, lake="counted")
-def rows_that_nobody_accounts_for_are_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    audit = ledger.audit
-    monkeypatch.setattr(ledger, "audit", lambda *given: [line for line in audit(*given) if line.entry.version >= 0])
 
 
 @defect(test_ledger.test_a_crash_before_recording_loses_no_event_and_adds_none_twice, lake="counted")
@@ -116,7 +104,7 @@ def a_claim_that_failed_is_taken_for_made(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Claims, "_write", lambda self, *given: write(self, *given) or True)
 
 
-@defect(test_late_rows.test_any_hour_of_a_day_makes_it_stale)
+@defect(test_stale_hours.test_any_hour_of_a_day_makes_it_stale)
 def a_period_is_stale_only_when_its_newest_hour_is_newer(monkeypatch: pytest.MonkeyPatch) -> None:
     def required(self: reach.Within, look: Any, edge: Any) -> dict[str, int]:
         hours = sorted(look.published(edge.above).items())
@@ -125,7 +113,7 @@ def a_period_is_stale_only_when_its_newest_hour_is_newer(monkeypatch: pytest.Mon
     monkeypatch.setattr(reach.Within, "required", required)
 
 
-@defect(test_late_rows.test_a_withdrawn_late_row_reruns_its_hour)
+@defect(test_dynamic_late_data_integrator.test_vanished_source_rows_put_their_hour_behind)
 def rows_that_are_gone_again_leave_their_hour_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PartitionState, "behind", False)
 
@@ -140,7 +128,7 @@ def hours_that_have_read_a_compacted_version_of_the_users_are_never_up_to_date(m
     monkeypatch.setattr(reach.AsOf, "behind", behind)
 
 
-@defect(test_plan_of_a_replay.test_replaying_users_reaches_hours_since_their_day)
+@defect(test_plan_of_a_replay.test_only_the_first_user_delivery_reaches_earlier_hours)
 def what_only_followed_is_taken_for_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     reached = reach.AsOf.reached
     monkeypatch.setattr(
@@ -148,17 +136,7 @@ def what_only_followed_is_taken_for_asked(monkeypatch: pytest.MonkeyPatch) -> No
     )
 
 
-@defect(test_plan_of_a_replay.test_replaying_an_arrival_hour_reaches_its_event_hours)
-def an_hour_of_arrival_reaches_its_own_hour_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reach.EventsOf, "reached", reach.Same.reached)
-
-
-@defect(test_plan_of_a_replay.test_replaying_a_delivery_reruns_all_later_executions)
-def later_executions_are_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reach, "due", lambda contract, marks, asked: sorted(asked))
-
-
-@defect(test_held.test_accepted_hours_wait_again_only_when_worse)
+@defect(test_stale_hours.test_accepted_hours_wait_again_only_when_worse)
 def what_a_person_has_accepted_is_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("blogdata.planning.staleness._accepted", lambda *given: False)
 

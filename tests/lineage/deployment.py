@@ -26,8 +26,7 @@ from blogdata.ledger.events import EventLog
 from blogdata.ledger.ledger import LedgerLine
 from blogdata.operate import config, spark_attached
 from blogdata.operate.config import Settings
-from blogdata.planning.plan import ASKED, Plan, Planner
-from blogdata.planning.selection import Window
+from blogdata.planning.plan import ASKED, Plan, Planner, Window
 from blogdata.planning.snapshot import Snapshot
 from blogdata.runs.zone import zone_of
 from blogdata.simulator import landing_zone as simulator

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import oracle
-from assets.streams import STREAMS
 from assets.streams.live_visits import STREAM
 from blogdata.ledger import ledger
+from blogdata.ledger.events import appended
 from blogdata.operate import spark_attached
+from blogdata.patterns.error_management.checkpointer import checkpoints
 from blogdata.simulator.spec import FaultRates, SimulationSpec
 from blogdata.stream import stream as streams
-from blogdata.stream.stream import Place
+from blogdata.stream.stream import Place, StreamFailed
 from blogdata.table.target import RunContext
 from lineage.deployment import Deployment
 from lineage.worker import Forked
+from quality.contracts import EVERY
 
 BRONZE, VISITS = STREAM.datasets
 STREAMED = {contract.dataset: contract for contract in STREAM.contracts}
@@ -49,6 +53,29 @@ def tick(deployment: Deployment, stream: streams.Stream = ONE_BY_ONE, *, renew: 
         streams.run(spark, stream, place(deployment, **more), checkpoints=folder, new_checkpoint=renew)
 
 
+def interrupted(
+    deployment: Deployment, probe: Path, dataset: str, number: int, phase: str, stream: streams.Stream = ONE_BY_ONE
+) -> None:
+    """End a tick when a batch of a dataset has come to a phase; after `committed`, Spark has not recorded the batch."""
+    folder = probe / dataset / str(number)
+    folder.mkdir(parents=True)
+    (folder / f"{phase}.fail").touch()
+    with pytest.raises(StreamFailed):
+        tick(deployment, stream, probe=str(probe))
+
+
+def planned(deployment: Deployment, stream: streams.Stream) -> int:
+    """Return the number of the newest planned batch."""
+    newest = checkpoints(deployment.settings.checkpoints, stream.name)[-1]
+    return max(batch.number for batch in newest.batches())
+
+
+def reasons(deployment: Deployment, dataset: str, *, since: int = -1) -> Counter[str]:
+    """Sum the removed rows by reason, over the commits after a version."""
+    commits = [commit for commit in appended(deployment.lake, dataset) if commit.version > since]
+    return sum((Counter(entry.reasons) for commit in commits for entry in commit.entries.values()), Counter())
+
+
 def contents(deployment: Deployment) -> dict[str, list[tuple[Any, ...]]]:
     held = {}
     for name, contract in STREAMED.items():
@@ -57,17 +84,16 @@ def contents(deployment: Deployment) -> dict[str, list[tuple[Any, ...]]]:
     return held
 
 
-def problems(deployment: Deployment) -> list[str | None]:
-    lines = [
-        line for contract in STREAMED.values() for line in ledger.audit(deployment.lake, deployment.events, contract)
-    ]
+def problems(deployment: Deployment, datasets: Sequence[str] = STREAM.datasets) -> list[str | None]:
+    contracts = [EVERY[name] for name in datasets]
+    lines = [line for contract in contracts for line in ledger.audit(deployment.lake, deployment.events, contract)]
     assert lines
     return [line.problem for line in lines if line.problem]
 
 
-def in_order(deployment: Deployment) -> list[Path]:
-    """Set modification times of a landing zone in the order of its hours."""
-    files = sorted((deployment.landing / "visits").glob("*/*/*.json"))
+def in_order(deployment: Deployment, key: Callable[[Path], Any] | None = None) -> list[Path]:
+    """Set modification times of the landed files in the order of their hours, or by a key."""
+    files = sorted(deployment.landing.glob("*/date=*/hour=*/*.json"), key=key)
     for at, file in enumerate(files):
         os.utime(file, (1_767_600_000 + at, 1_767_600_000 + at))
     return files
@@ -131,10 +157,6 @@ def published(deployment: Deployment) -> tuple[set[Position], Counter[tuple[str,
     return set(events), left_out
 
 
-def ticking(deployment: Deployment, probe: Path, stream: str = "visits") -> Forked:
-    """Process all landed files in a process of its own, those of the visits one batch each; a probe may hold it."""
-    return Forked(deployment, probe, partial(_ticked, str(probe), stream))
-
-
-def _ticked(probe: str, stream: str, deployment: Deployment) -> None:
-    tick(deployment, {**STREAMS, "visits": ONE_BY_ONE}[stream], probe=probe)
+def ticking(deployment: Deployment, probe: Path) -> Forked:
+    """Process all landed files in a process of its own, a batch for each; a probe may hold it."""
+    return Forked(deployment, probe, partial(tick, probe=str(probe)))

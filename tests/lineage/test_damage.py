@@ -18,7 +18,6 @@ from blogdata.ledger.events import EVENTS, EventLog
 from blogdata.operate import config, dagster_home
 from blogdata.operate.config import Settings
 from blogdata.planning import plan
-from blogdata.planning.arrivals import removed
 from blogdata.planning.clock import now
 from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.runs.lake_resource import LakeResource
@@ -162,10 +161,6 @@ def test_a_lost_table_is_stale_and_its_versions_never_come_twice(tmp_path: Path,
     assert published.bronze(lake, {HOURS[0]: {HOURS[0]: 1}}) == version + 2
     assert list(events.publications(BRONZE)) == list(events.publications(BRONZE, since=HOURS[0])) == [HOURS[0]]
     assert [found.problem for found in ledger.audit(lake, events, CONTRACTS[BRONZE])] == [None]
-    # One of its landed hours is removed.
-    shutil.rmtree(home.landing_path / "visits" / "date=2026-01-05" / "hour=10")
-    reason = removed(CONTRACTS[BRONZE], Snapshot(home.landing_zone, events))
-    assert f"the landed files of {HOURS[0]} are gone" in str(reason)
 
 
 class Home:

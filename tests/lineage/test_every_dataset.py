@@ -4,6 +4,8 @@ A row accepted by bronze but refused by a later contract would block the whole h
 are processed down to silver, and by `make laws` to gold, streams included; a value of its own is then planted in every
 field of some lines: the columns that have one are those that contracts declare. The suite looks for values of persons
 in three published hours.
+
+Patterns: Dynamic Joiner, Local Aggregator, Distributed Aggregator.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from assets.streams import STREAMS
 from blogdata.patterns.observability import dataset_tracker, fine_grained_tracker
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
 from blogdata.privacy.file_search import search
-from lineage import canaries, found_values, live, odd_lines
+from lineage import canaries, expected, found_values, live, odd_lines
 from lineage.canaries import Canaries, Canary
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
@@ -182,6 +184,14 @@ def test_the_oddest_lines_that_bronze_accepts_come_through_to_silver(deploy: Dep
     for dataset in computed:
         newest, _ = next(dataset_tracker.publications(made.lake, dataset))
         assert_sourced(dataset, fine_grained_tracker.sources(made.lake, str(made.landing), newest))
+
+
+def test_every_display_of_an_ad_is_where_a_recount_in_plain_python_has_it(deploy: Deploy) -> None:
+    made = deploy.published("ads", three_hours)
+    for dataset, rows in expected.of(made.landing, *expected.AD_RULES).items():
+        assert rows, dataset
+        assert expected.found(made, dataset) == rows, dataset
+    assert Counter(made.rows("silver.visits_with_ads", "side")).keys() == {"both", "event", "display"}
 
 
 def assert_sourced(dataset: str, sources: Mapping[str, object]) -> None:

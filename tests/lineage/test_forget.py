@@ -19,7 +19,7 @@ from blogdata.landing.lines import is_erased
 from blogdata.ledger import ledger
 from blogdata.privacy import forget
 from blogdata.privacy.file_search import search
-from blogdata.privacy.journal import CERTIFICATES, Journal
+from blogdata.privacy.forget import CERTIFICATES, Journal
 from blogdata.simulator.spec import FaultRates, SimulationSpec
 from blogdata.stream.stream import Stream
 from lineage import live
@@ -263,7 +263,7 @@ def test_the_next_delivery_and_a_late_line_bring_nobody_back(before: Before) -> 
     (folder / "_SUCCESS").touch()
     late = [line for line in each(before.landed, "visits") if before.are_named_in(line.decode(errors="replace"))]
     made.land(NEXT_HOUR, late)
-    columns = {"silver.users": "user_id", "silver.visits": "visit_id"}
+    columns = {"bronze.users": "id", "bronze.visits": "visit_id"}
     ids = [set(made.rows(*of)) for of in columns.items()]
     assert made.run(for_=[*columns]).problems == []
     assert [set(made.rows(*of)) for of in columns.items()] == ids

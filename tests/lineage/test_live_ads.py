@@ -1,9 +1,8 @@
-"""Dynamic Joiner: the stream joins visits and ads as the batch does, in any order, once, and through a kill."""
+"""Dynamic Joiner: the stream joins visits and ads as the batch does, in any order, once, though it is interrupted."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections import Counter
 from datetime import datetime, timedelta, timezone
@@ -13,17 +12,11 @@ from typing import Any
 import pytest
 
 from assets.streams.live_ads import STREAM
-from blogdata.contract.publication import Entry
-from blogdata.ledger import ledger
-from blogdata.ledger.events import appended
-from blogdata.patterns.error_management.checkpointer import stream_offset_rows
 from blogdata.simulator import landing_zone as simulator
 from blogdata.simulator.spec import LINE_FAULTS, FaultRates, SimulationSpec
-from blogdata.stream.stream_faults import StreamFailed
 from lineage import brute_force, live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from quality.contracts import STREAMED
 
 pytestmark = pytest.mark.campaign
 LIVE = "silver.visits_with_ads_live"
@@ -47,30 +40,12 @@ def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deploymen
                 there = source / table / "date=2026-01-05" / f"hour={arrived:02d}"
                 if there.is_dir():
                     shutil.copytree(there, deployment.folder(f"2026-01-05T{arrived:02d}", table))
-        for at, file in enumerate(files(deployment)):
-            os.utime(file, (1_767_600_000 + at,) * 2)
+        live.in_order(deployment, lambda file: (int(file.parent.name[5:]) + BEHIND * ("ads" in file.parts), file))
         if tick:
-            interrupted(deployment, tmp_path_factory.mktemp("probe"))
+            probe, number = tmp_path_factory.mktemp("probe"), live.planned(deployment, STREAM) + 1
+            live.interrupted(deployment, probe, LIVE, number, "committed", STREAM)
         live.tick(deployment, STREAM)
     return deployment
-
-
-def files(deployment: Deployment) -> list[Path]:
-    """List the landed files in the order of their landing."""
-
-    def landed(file: Path) -> tuple[int, Path]:
-        return int(file.parent.name.removeprefix("hour=")) + BEHIND * ("ads" in file.parts), file
-
-    return sorted(deployment.landing.glob("*/date=*/hour=*/*.json"), key=landed)
-
-
-def interrupted(deployment: Deployment, folder: Path) -> None:
-    """End the tick after its rows are published and before Spark records the batch as done."""
-    number = max(row[2] for row in stream_offset_rows(deployment.settings.home / "checkpoints")) + 1
-    (folder / LIVE / str(number)).mkdir(parents=True)
-    (folder / LIVE / str(number) / "committed.fail").touch()
-    with pytest.raises(StreamFailed, match="RuntimeError"):
-        live.tick(deployment, STREAM, probe=str(folder))
 
 
 def tick_of(line: brute_force.Line, side: int) -> int:
@@ -129,19 +104,9 @@ def test_streamed_rows_are_those_of_plain_python(world: Deployment) -> None:
     pairs, late = model(world.landing)
     assert Counter(world.rows(LIVE, *COLUMNS)) == rows_of(pairs)
     assert {pair.side for pair in pairs} == {"both", "event", "display"}
-    reasons = sum((Counter(entry.reasons) for entry in _entries(world)), Counter[str]())
-    assert (reasons["late"], reasons["duplicate"] > 0) == (late, True)
-    assert late > 0
-    lines = ledger.audit(world.lake, world.events, STREAMED[LIVE])
-    assert ([line.problem for line in lines if line.problem], len(pairs)) == (
-        [],
-        sum(line.entry.rows_out for line in lines),
-    )
-
-
-def _entries(deployment: Deployment, since: int = -1) -> list[Entry]:
-    commits = (commit for commit in appended(deployment.lake, LIVE) if commit.version > since)
-    return [entry for commit in commits for entry in commit.entries.values()]
+    reasons = live.reasons(world, LIVE)
+    assert (reasons["late"], late > 0, reasons["duplicate"] > 0) == (late, True, True)
+    assert live.problems(world, [LIVE]) == []
 
 
 def test_a_new_checkpoint_pairs_nothing_that_was_alone(world: Deployment) -> None:
@@ -158,5 +123,5 @@ def test_a_new_checkpoint_pairs_nothing_that_was_alone(world: Deployment) -> Non
     assert [side for side, alone in sides.items() if len(alone) > 1] == []
     assert before <= Counter(world.rows(LIVE, *COLUMNS)), "nothing is published twice"
     assert max(Counter(after).values()) == 1
-    assert sum(entry.reasons["conflict"] for entry in _entries(world, since=version)) > 0
-    assert not [line.problem for line in ledger.audit(world.lake, world.events, STREAMED[LIVE]) if line.problem]
+    assert live.reasons(world, LIVE, since=version)["conflict"] > 0
+    assert live.problems(world, [LIVE]) == []

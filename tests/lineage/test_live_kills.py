@@ -24,6 +24,7 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.live import BRONZE, HOURS, VISITS, in_order, model, problems, published, tick, ticking
 
+pytestmark = pytest.mark.campaign
 SEED = int(os.environ.get("KILL_SEED", "1"))
 PHASES = ("opened", "written", "audited", "committed")
 
@@ -57,7 +58,6 @@ def landed(deployment: Deployment) -> list[tuple[str, int, bytes]]:
     return sorted(lines)
 
 
-@pytest.mark.campaign
 @pytest.mark.timeout(1800)
 def test_server_kills_leave_the_tables_of_undisturbed_runs(alone: Deployment, deploy: Deploy, tmp_path: Path) -> None:
     live.land(alone, live.simulate(deploy("live-kills-world")))
@@ -96,6 +96,7 @@ def _works_on_batches(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.campaign
 @pytest.mark.timeout(900)
 def test_a_killed_clients_orphan_query_doubles_no_line(
     deploy: Deploy, spark_server: SparkServer, tmp_path: Path

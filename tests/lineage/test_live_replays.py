@@ -23,7 +23,11 @@ from lineage.live import BRONZE, HOURS, VISITS, problems, tick
 from lineage.live import published as left_out
 from quality.contracts import CONTRACTS
 
+# The tests go on from each other: `make laws` has all of them, not campaigns alone.
+pytestmark = pytest.mark.matrix(1)
 FIRST, NAMED, LAST = HOURS
+PUBLISHED = [(page, f"user-{page}") for page in ("/a", "/b", "/c", "/d")]
+APART = Counter({("2026-01-05T09", "conflict"): 1, ("2026-01-05T11", "conflict"): 1, ("2026-01-05T09", "late"): 1})
 FILES: dict[str, Callable[[bytes], bytes]] = {
     "a[b].json": bytes,
     "ab.json": bytes,
@@ -66,32 +70,35 @@ def test_each_file_is_streamed_once_under_its_own_name(made: Deployment) -> None
 
 
 def test_streamed_corrections_are_deduplicated_and_never_late(made: Deployment) -> None:
-    letters = sorted(made.rows(BRONZE, "source_file", "source_offset", "reasons"))
-    dead = [(file, offset) for file, offset, reasons in letters if reasons]
-
-    def correct(*lines: bytes) -> None:
-        corrections = [
-            Correction(source_file=file, source_offset=offset, payload=line.decode())
-            for (file, offset), line in zip(dead, lines, strict=False)
-        ]
-        replays.land_corrections(corrections, dead, made.landing, letters=CONTRACTS["bronze.dead_letters"])
-
+    corrected = {"user_id": "corrected"}
     # New for its closed hour, already in the hour, and in the same batch as the line itself.
-    correct(event("09:06", "/c"), event("09:05", "/a", user_id="corrected"), event("11:06", "/d", user_id="corrected"))
+    correct(made, event("09:06", "/c"), event("09:05", "/a", **corrected), event("11:06", "/d", **corrected))
     made.land(LAST, [event("11:06", "/d"), event("09:07", "/late")], name="zzz.json")
     tick(made, STREAM)
-    published = [(page, f"user-{page}") for page in ("/a", "/b", "/c", "/d")]
-    assert pages(made) == published
-    apart = Counter({("2026-01-05T09", "conflict"): 1, ("2026-01-05T11", "conflict"): 1, ("2026-01-05T09", "late"): 1})
-    assert left_out(made)[1] == apart
-
-    # A better correction replaces the file but not the published row.
-    correct(event("09:06", "/c", user_id="better"))
-    assert len(list(made.landing.rglob("replay-*"))) == len(dead)
-    tick(made, STREAM)
-    assert pages(made) == published
-    assert left_out(made)[1] == apart + Counter({("2026-01-05T09", "conflict"): 1})
+    assert pages(made) == PUBLISHED
+    assert left_out(made)[1] == APART
     assert problems(made) == []
+
+
+@pytest.mark.campaign
+def test_a_better_correction_replaces_the_file_but_not_the_published_row(made: Deployment) -> None:
+    correct(made, event("09:06", "/c", user_id="better"))
+    assert len(list(made.landing.rglob("replay-*"))) == 3
+    tick(made, STREAM)
+    assert pages(made) == PUBLISHED
+    assert left_out(made)[1] == APART + Counter({("2026-01-05T09", "conflict"): 1})
+    assert problems(made) == []
+
+
+def correct(made: Deployment, *lines: bytes) -> None:
+    """Land corrections of the first dead letters."""
+    letters = sorted(made.rows(BRONZE, "source_file", "source_offset", "reasons"))
+    dead = [(file, offset) for file, offset, reasons in letters if reasons]
+    corrections = [
+        Correction(source_file=file, source_offset=offset, payload=line.decode())
+        for (file, offset), line in zip(dead, lines, strict=False)
+    ]
+    replays.land_corrections(corrections, dead, made.landing, letters=CONTRACTS["bronze.dead_letters"])
 
 
 def pages(made: Deployment) -> list[tuple[str, str]]:

@@ -1,28 +1,21 @@
-"""Stateful Sessionizer: the stream finds the sessions of plain Python, once, through a kill, and counts late rows."""
+"""Stateful Sessionizer: the stream finds the sessions of plain Python, once, though interrupted; counts late rows."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections import Counter
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assets.streams.live_sessions import STREAM
-from blogdata.ledger import ledger
-from blogdata.ledger.events import appended
-from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoints
 from blogdata.simulator import landing_zone as simulator
 from blogdata.simulator.spec import LINE_FAULTS, FaultRates, SimulationSpec
-from laws.stepping import Probe
 from lineage import brute_force, live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from quality.contracts import STREAMED
 from quality.contracts.sessions import SESSIONS
 
 pytestmark = pytest.mark.campaign
@@ -43,7 +36,7 @@ def view(time: str, user: str, page: str = "/p") -> bytes:
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
-    """Ten hours in two ticks, the second one killed; with a late page view, and rows that close all sessions."""
+    """Ten hours in two ticks, the second one interrupted; with a late page view, and rows that close all sessions."""
     source = tmp_path_factory.mktemp("source")
     simulator.simulate(SPEC, source)
     deployment = deploy("live-sessions")
@@ -55,33 +48,13 @@ def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deploymen
         if begin:
             deployment.land(NEXT[0], [view(f"{DAY}T02:00:00", "late"), view(f"{DAY}T10:05:00", "one")])
             deployment.land(NEXT[1], [view(f"{DAY}T11:50:00", "last")])
-        in_order(deployment)
+        live.in_order(deployment)
         if begin:
-            killed(deployment, tmp_path_factory.mktemp("probe"))
+            # The batch with the rows moves the watermark; the next batch emits the sessions.
+            probe, number = tmp_path_factory.mktemp("probe"), live.planned(deployment, STREAM) + 2
+            live.interrupted(deployment, probe, LIVE, number, "written", STREAM)
         live.tick(deployment, STREAM)
     return deployment
-
-
-def in_order(deployment: Deployment) -> None:
-    files = sorted(deployment.landing.glob("*/date=*/hour=*/*.json"), key=lambda file: (file.parts[-3:-1], file.parts))
-    for at, file in enumerate(files):
-        os.utime(file, (1_767_600_000 + at,) * 2)
-
-
-def killed(deployment: Deployment, folder: Path) -> None:
-    """Kill a tick with -9 when its rows are written and not committed; its query continues in the server."""
-    # The batch with the rows moves the watermark; the next batch emits the sessions.
-    number = max(planned.number for planned in newest(deployment).batches()) + 2
-    probe = Probe(folder / LIVE / str(number))
-    probe.hold("written")
-    client = live.ticking(deployment, folder, STREAM.name)
-    assert probe.reached("written", client.is_working)
-    client.kill()
-    probe.release()
-
-
-def newest(deployment: Deployment) -> Checkpoint:
-    return checkpoints(deployment.settings.checkpoints, STREAM.name)[-1]
 
 
 def rows(deployment: Deployment) -> Counter[tuple[Any, ...]]:
@@ -105,17 +78,6 @@ def row_of(session: brute_force.Session) -> tuple[Any, ...]:
     return tuple(values[name] for name in COLUMNS)
 
 
-def reasons(deployment: Deployment, since: int = 0) -> Counter[str]:
-    """Sum the removed rows by reason, over the commits after a version."""
-    commits = [commit for commit in appended(deployment.lake, LIVE) if commit.version > since]
-    return sum((Counter(entry.reasons) for commit in commits for entry in commit.entries.values()), Counter())
-
-
-def balanced(deployment: Deployment) -> bool:
-    lines = ledger.audit(deployment.lake, deployment.events, STREAMED[LIVE])
-    return bool(lines) and not [line.problem for line in lines if line.problem]
-
-
 def behind(deployment: Deployment) -> int:
     """Count the lines of the second tick behind the watermark; most of them repeat lines of the first."""
     ticks: list[list[datetime]] = [[], []]
@@ -131,10 +93,9 @@ def test_streamed_sessions_are_those_of_plain_python(world: Deployment) -> None:
     # Only plain Python has the session that came too late.
     ((alone, once),) = (expected - streamed).items()
     assert ("late" in alone, once, len(streamed) > 50) == (True, 1, True)
-    assert all(planned.committed for planned in newest(world).batches())
-    counts = reasons(world)
+    counts = live.reasons(world, LIVE)
     assert (counts["late"], counts["duplicate"] > 0, counts["conflict"] > 0) == (behind(world), True, True)
-    assert balanced(world)
+    assert live.problems(world, [LIVE]) == []
 
 
 def test_a_new_checkpoint_publishes_no_session_twice(world: Deployment) -> None:
@@ -143,5 +104,5 @@ def test_a_new_checkpoint_publishes_no_session_twice(world: Deployment) -> None:
     live.tick(world, STREAM, renew=True)
     # Read together with all others, nothing is late.
     assert rows(world) == completed(world)
-    assert reasons(world, since=version)["late"] == 0
-    assert balanced(world)
+    assert live.reasons(world, LIVE, since=version)["late"] == 0
+    assert live.problems(world, [LIVE]) == []

@@ -39,26 +39,14 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield made
 
 
-def ticked(deployment: Deployment, instance: dg.DagsterInstance, **tags: str) -> dg.ExecuteInProcessResult:
-    resources = dict(connections(deployment.settings))
-    return dg.materialize(
-        [streamed(STREAM, version="v")], resources=resources, instance=instance, tags=tags, raise_on_error=False
-    )
-
-
-def reported(ran: dg.ExecuteInProcessResult) -> dict[dg.AssetKey | None, Any]:
-    return {
-        event.asset_key: event.step_materialization_data.materialization.metadata
-        for event in ran.get_asset_materialization_events()
-    }
+def ticked(deployment: Deployment, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
+    resources, made = dict(connections(deployment.settings)), streamed(STREAM, version="v")
+    return dg.materialize([made], resources=resources, instance=instance, raise_on_error=False)
 
 
 def rows(ran: dg.ExecuteInProcessResult) -> dict[dg.AssetKey | None, Any]:
-    return {key: metadata[ROWS].value for key, metadata in reported(ran).items()}
-
-
-def failed(ran: dg.ExecuteInProcessResult) -> list[tuple[dg.AssetKey, str]]:
-    return [(check.asset_key, check.check_name) for check in ran.get_asset_check_evaluations() if not check.passed]
+    materialized = ran.get_asset_materialization_events()
+    return {event.asset_key: event.materialization.metadata[ROWS].value for event in materialized}
 
 
 def test_every_tick_reports_the_checks_of_what_it_has_appended(
@@ -87,7 +75,8 @@ def test_every_tick_reports_the_checks_of_what_it_has_appended(
     made.land(HOURS[1], [event("10:09", "/d")], name="more.json")
     robbed = ticked(made, instance)
     assert not robbed.success
-    assert failed(robbed) == [(asset_key(BRONZE), LEDGER)]
+    failed = [check for check in robbed.get_asset_check_evaluations() if not check.passed]
+    assert [(check.asset_key, check.check_name) for check in failed] == [(asset_key(BRONZE), LEDGER)]
 
 
 def test_a_stream_ends_when_its_claim_is_taken(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,19 +15,17 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assets.streams.live_visits import STREAM
-from blogdata.contract.partitions import Grain, key_of
 from blogdata.errors import PlatformError
 from blogdata.ledger.events import appended
 from blogdata.patterns.error_management.checkpointer import checkpoints, stream_offset_rows
 from blogdata.stream import stream as streams
-from blogdata.stream.stream_faults import StreamFailed
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
@@ -76,11 +74,7 @@ def test_an_interrupted_stream_ends_in_the_same_tables(
 ) -> None:
     begun, expected = live.land(deploy("live-begun"), world), contents(straight)
     for dataset, number, phase in CUTS:
-        probe = tmp_path / f"{dataset}-{number}-{phase}"
-        (probe / dataset / str(number)).mkdir(parents=True)
-        (probe / dataset / str(number) / f"{phase}.fail").touch()
-        with pytest.raises(StreamFailed, match="RuntimeError"):
-            tick(begun, probe=str(probe))
+        live.interrupted(begun, tmp_path / phase / dataset, dataset, number, phase)
         if (dataset, phase) == (BRONZE, "committed"):
             # It starts again after a long time: the files that the batch has added are replaced.
             begun.rest(BRONZE)
@@ -100,32 +94,11 @@ def test_an_interrupted_stream_ends_in_the_same_tables(
 
 
 @pytest.mark.campaign
-def test_events_from_the_future_make_no_others_late(deploy: Deploy) -> None:
-    made = deploy("live-ahead")
-    now = datetime.now(timezone.utc)
-    for name, page, at in (
-        ("first.json", "/partner", now + timedelta(days=1)),
-        ("second.json", "/now", now),
-        ("third.json", "/partner", now + timedelta(days=1)),
-    ):
-        made.land(key_of(at, Grain.HOUR), [event("", page, event_time=at.isoformat())], name=name)
-        # A new checkpoint continues with the old watermark.
-        tick(made, renew=name == "second.json")
-    assert sorted(made.rows(VISITS, "page")) == ["/now", "/partner"]
-    assert {verdict for _, verdict in published(made)[1]} == {"duplicate"}
-    assert problems(made) == []
-
-
-@pytest.mark.campaign
 def test_a_missing_file_stops_the_stream_until_restored(deploy: Deploy, tmp_path: Path) -> None:
     made = deploy("live-gone")
     lines = [event("10:05", "/a"), event("10:06", "/b")]
     file = made.land(HOURS[1], lines)
-    probe = tmp_path / "probe" / BRONZE / "0"
-    probe.mkdir(parents=True)
-    (probe / "opened.fail").touch()
-    with pytest.raises(StreamFailed):
-        tick(made, probe=str(tmp_path / "probe"))
+    live.interrupted(made, tmp_path, BRONZE, 0, "opened")
     file.unlink()
     with pytest.raises(PlatformError, match="is gone"):
         tick(made)

@@ -25,8 +25,6 @@ HOURS_AGAIN = THREE_HOURS[:2]
 HOURLY = ("gold", "audience_hourly")
 WAITS = ("gold", "returning_visitors")
 """It is refused by name as long as no week has ended."""
-READ = ("silver", "visits_enriched")
-"""What the hourly one reads, by the hour. A day of which hours are to come is never in step for Dagster."""
 Launched = tuple[list[Key], str | None, str]
 NEWEST = {"hourly": THREE_HOURS[-1], "daily": DAY, "weekly": WEEK, "": None}
 
@@ -138,14 +136,6 @@ def test_checks_are_executed_alone_and_compute_nothing(buttons: Buttons, deploym
     assert (run.status, run.errors, run.materialized) == ("SUCCESS", (), frozenset())
     assert set(run.checks) == set(checks)
     assert deployment.versions() == before
-
-
-def test_a_partition_whose_input_was_published_later_is_unsynced(buttons: Buttons) -> None:
-    """Dagster 1.13.27 shows this for a partition, and never for a partitioned asset as a whole."""
-    assert buttons.stale(HOURLY, THREE_HOURS[0]) == "FRESH"
-    run = buttons.ended(buttons.materialize([READ], THREE_HOURS[0]))
-    assert (run.status, run.errors) == ("SUCCESS", ())
-    assert [buttons.stale(HOURLY, hour) for hour in (*HOURS_AGAIN, None)] == ["STALE", "FRESH", "FRESH"]
 
 
 def test_all_partitions_of_a_group_and_of_everything_can_be_launched(buttons: Buttons) -> None:

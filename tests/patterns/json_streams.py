@@ -1,7 +1,5 @@
 """Folders of JSON files that a stream reads, one file of each per batch."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -20,7 +18,6 @@ class Stream:
             (folder / name).mkdir()
 
     def land(self, *rows: Sequence[Any]) -> None:
-        """Land a file in the folder of each input."""
         self._landed += 1
         for (name, ddl), rows_of_input in zip(self.inputs.items(), rows, strict=True):
             names = [column.split()[0] for column in ddl.split(", ")]
@@ -35,10 +32,10 @@ class Stream:
         """Process the available files; return the progress of the batches, in order."""
         reader = self.spark.readStream.option("maxFilesPerTrigger", "1")
         rows = self.query(*(reader.schema(ddl).json(str(self.folder / name)) for name, ddl in self.inputs.items()))
-        writer = rows.writeStream.format("delta").option("checkpointLocation", str(self.folder / "point"))
+        writer = rows.writeStream.format("parquet").option("checkpointLocation", str(self.folder / "point"))
         query = writer.trigger(availableNow=True).start(str(self.folder / "out"))
         query.awaitTermination()
         return sorted(query.recentProgress, key=lambda progress: progress["batchId"])
 
     def out(self) -> Any:
-        return self.spark.read.format("delta").load(str(self.folder / "out"))
+        return self.spark.read.parquet(str(self.folder / "out"))

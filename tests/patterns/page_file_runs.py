@@ -1,7 +1,5 @@
 """Runs of the job that writes page statistics to files, in a deployment without Spark."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,27 +11,16 @@ import pyarrow as pa
 from blogdata.deliver import page_files
 from blogdata.patterns.data_flow.parallel_split import Writer
 from published import deployment, publish
-from sensors.missing_page_files import write_page_files
+from sensors.refresh import write_page_files
 
 DAY = "2026-01-05"
 DAYS = dg.DailyPartitionsDefinition("2025-12-01", end_offset=500)
 """Days before, in and after the shadow phase, whenever the test runs."""
 DATASET = page_files.SOURCE.dataset
-COLUMNS = pa.schema(
-    [
-        ("event_date", pa.string()),
-        ("page", pa.string()),
-        *((name, pa.int64()) for name in ("events", "visits", "users")),
-        ("share", pa.float64()),
-        ("hours_present", pa.int64()),
-    ]
-)
 PAGES = ("/", "/2022/01/how-spark-works", '/a;"b"', "/\u00fcber uns", "/line\nbreak")
 
 
 class Files:
-    """A lake with page statistics, and the editors' files."""
-
     def __init__(self, home: Path, instance: dg.DagsterInstance) -> None:
         self.access = deployment(home / "home")
         self.folder = page_files.folder_of(self.access)
@@ -48,13 +35,14 @@ class Files:
         if table is not None:
             table.delete(" OR ".join(f"event_date = '{day}'" for day in days))
         total = sum(range(1, len(PAGES) + 1)) * views
-        rows = [
-            (day, page, number * views, number * views, 1, number * views / total, 24)
+        content = [
+            {"event_date": day, "page": page, "events": number * views, "visits": number * views, "users": 1}
+            | {"share": number * views / total, "hours_present": 24}
             for day in days
             for number, page in enumerate(PAGES, 1)
         ]
-        content = pa.Table.from_arrays([*map(pa.array, zip(*rows, strict=True))], schema=COLUMNS)
-        publish(self.access.lake, DATASET, "event_date", dict.fromkeys(days, len(PAGES)), content=content)
+        rows = dict.fromkeys(days, len(PAGES))
+        publish(self.access.lake, DATASET, "event_date", rows, content=pa.Table.from_pylist(content))
 
     def run(self, day: str) -> dg.ExecuteInProcessResult:
         job = self.definitions.resolve_job_def(write_page_files.name)
@@ -66,8 +54,8 @@ class Files:
     def file(self, writer: Writer, day: str = DAY) -> Path:
         return writer.path(self.folder, day)
 
-    def receipt(self, day: str = DAY) -> Mapping[str, Any]:
-        receipt: Mapping[str, Any] = json.loads((self.folder / "receipts" / f"date={day}.json").read_bytes())
+    def receipt(self) -> Mapping[str, Any]:
+        receipt: Mapping[str, Any] = json.loads((self.folder / "receipts" / f"date={DAY}.json").read_bytes())
         return receipt
 
 

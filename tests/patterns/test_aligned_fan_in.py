@@ -1,7 +1,3 @@
-"""A period records which of its partitions are present, so that an incomplete period is recognized."""
-
-from __future__ import annotations
-
 from pathlib import Path
 
 from hypothesis import given

@@ -1,7 +1,3 @@
-"""Shared rows are k-anonymous and l-diverse by an independent measure, add up, and lead an attacker to nobody."""
-
-from __future__ import annotations
-
 import random
 from collections import Counter
 from functools import reduce

@@ -1,7 +1,3 @@
-"""Bins keep the order of each key through a bulk API that accepts a request partly."""
-
-from __future__ import annotations
-
 import math
 from collections import Counter
 from pathlib import Path
@@ -16,8 +12,7 @@ from blogdata.deliver.bin_pack_orderer import BinPacker
 from blogdata.deliver.ordered_delivery import deliver
 from blogdata.deliver.outbox import MOST_TRIES, Delivery
 from blogdata.errors import TransientError
-from patterns.partner_feed import by_key, expected, outbox, partner, received, rows, target
-from patterns.partner_server import Partner, PartnerFaults
+from patterns.partner_feed import Partner, PartnerFaults, by_key, expected, outbox, partner, received, rows, target
 
 LATER = "9999"
 

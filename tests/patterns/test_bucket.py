@@ -1,20 +1,16 @@
-"""Bucket: a join and an aggregation by user without an Exchange; same rows as with a shuffle, and trust is checked."""
-
-from __future__ import annotations
-
 import hmac
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import functions as F
 
 from assets.gold.visits_weekly import PURPOSE, user_bucket
 from blogdata.contract.contract import Contract
-from blogdata.contract.partitions import Grain
-from blogdata.contract.schema import Buckets, Partitioning
+from blogdata.contract.schema import Buckets
 from blogdata.patterns.storage import bucket
 from blogdata.patterns.storage.bucket import Together, UsersNotTogether
 from blogdata.table import tables
@@ -28,13 +24,13 @@ NUMBER = 16
 VIEWS = declared(
     "gold.visits_weekly",
     "week STRING NOT NULL, user_id STRING, user_bucket INT, page STRING",
-    partitioning=Partitioning(column="week", grain=Grain.WEEK),
+    by="week",
     statistics=("user_bucket",),
     buckets=Buckets(column="user_bucket", of="user_id", number=NUMBER),
 )
 ORDERS = replace(VIEWS, dataset="gold.orders")
 OTHERWISE = replace(VIEWS, dataset="gold.otherwise", buckets=Buckets(column="user_bucket", of="user_id", number=8))
-OLDER = replace(VIEWS, dataset="gold.older", buckets=None)
+OLDER = replace(VIEWS, dataset="gold.older")
 
 
 def rows(spark: Any, number: int, users: int, buckets: int = NUMBER) -> Any:
@@ -96,27 +92,25 @@ def test_a_join_and_an_aggregation_by_user_need_no_exchange(spark: Any, lake: La
         ours.join(bucket.read(spark, stored(lake, ORDERS), tasks=2))
 
 
-def test_the_buckets_are_those_of_the_log(spark: Any, tmp_path: Path) -> None:
-    other = Lake(root=str(tmp_path))
-    frame = rows(spark, 200, 30)
-    save(other, VIEWS, frame)
-    save(other, OTHERWISE, rows(spark, 200, 30, buckets=8))
-    save(other, OLDER, frame)
+def test_the_buckets_are_those_of_the_log(spark: Any, lake: Lake) -> None:
+    write_deltalake(lake.path(OLDER.dataset), pa.table({"week": WEEKS}), partition_by=["week"])
     with pytest.raises(UsersNotTogether, match="states no buckets"):
-        bucket.read(spark, stored(other, OLDER))
-    ours, theirs = (bucket.read(spark, stored(other, contract), tasks=2) for contract in (VIEWS, OTHERWISE))
+        bucket.read(spark, stored(lake, OLDER))
+    frame = rows(spark, 200, 30, buckets=8)
+    save(lake, OTHERWISE, frame)
+    ours, theirs = (bucket.read(spark, stored(lake, contract), tasks=2) for contract in (ORDERS, OTHERWISE))
     with pytest.raises(UsersNotTogether, match="16 buckets of user_id, and 2 with 8 buckets"):
         ours.join(theirs)
 
     # Trusting loses pairs without a word: the same user is in another task of the other table.
     trusted = Together(parts=theirs.parts, buckets=ours.buckets)
-    usual = frame.where("user_id IS NOT NULL").join(frame.select("user_id"), "user_id").count()
+    usual = lake.read(spark, ORDERS.dataset).where("user_id IS NOT NULL").join(frame, "user_id").count()
     assert 0 < ours.join(trusted).frame().count() < usual
 
     # A row with a user and no bucket would be a group of its own.
-    save(other, VIEWS, frame.limit(2).withColumn("user_bucket", F.lit(None).cast("int")))
-    with pytest.raises(Exception, match=r"gold.visits_weekly: a row has user_id and no user_bucket"):
-        bucket.read(spark, stored(other)).aggregate(("user_id",), F.count("page")).frame().collect()
+    save(lake, OTHERWISE, frame.limit(2).withColumn("user_bucket", F.lit(None).cast("int")))
+    with pytest.raises(Exception, match=r"gold.otherwise: a row has user_id and no user_bucket"):
+        bucket.read(spark, stored(lake, OTHERWISE)).aggregate(("user_id",), F.count("page")).frame().collect()
 
 
 def test_the_bucket_is_a_keyed_hash_of_the_user(spark: Any) -> None:

@@ -1,7 +1,3 @@
-"""Checkpointer: a checkpoint is read as Spark wrote it, or refused with a remedy; without Spark."""
-
-from __future__ import annotations
-
 import json
 import shutil
 import struct

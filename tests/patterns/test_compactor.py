@@ -1,7 +1,3 @@
-"""Small files become few, at rest or beside a stream; a publication that meets a compaction loses nothing."""
-
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -32,7 +28,6 @@ LIVE = replace(CONTRACT, reasons={}, stands_for="count(1)", audits=())
 
 
 def whole(outcomes: Iterable[Done | Fault]) -> list[Done]:
-    """Return what was done; no error ended any of it."""
     outcomes = list(outcomes)
     assert [outcome.error for outcome in outcomes if isinstance(outcome, Fault)] == []
     return [outcome for outcome in outcomes if isinstance(outcome, Done)]
@@ -68,17 +63,7 @@ def append(spark: Any, root: Path, batch: int, files: int = 1) -> None:
     publish(rows, into, change=change, partitions=HOURS, provenance=Provenance())
 
 
-def append_all(spark: Any, root: Path) -> None:
-    for batch in range(BATCHES):
-        append(spark, root, batch, files=FILES)
-
-
-appended = copies_of(append_all)
-
-
 class Table:
-    """The table, and runs that maintain it."""
-
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root, self.lake = spark, root, Lake(root=str(root))
         self.events = EventLog(self.lake)
@@ -109,10 +94,12 @@ class Table:
         return sorted((HOURS[n % 2], n, 1 + n % 3, f"/page{n % 5}") for n in range(batches * ROWS))
 
 
-@pytest.fixture
-def table(spark: Any, appended: Path) -> Table:
-    """The table after some batches."""
-    return Table(spark, appended)
+def batches(spark: Any, root: Path) -> None:
+    for batch in range(BATCHES):
+        append(spark, root, batch, files=FILES)
+
+
+table = copies_of(batches, Table)
 
 
 def test_many_small_commits_become_one_file_a_partition(table: Table) -> None:

@@ -4,8 +4,6 @@ The queue, its daemon's iterations, `dagster.yaml`, the jobs and their pools are
 processes of the runs are missing: the queue starts runs, and the test ends them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 from pathlib import Path
@@ -38,8 +36,6 @@ def deployed() -> dg.Definitions:
 
 
 class Queue:
-    """A deployment's queue of runs."""
-
     def __init__(self, instance: dg.DagsterInstance, definitions: dg.Definitions) -> None:
         self.instance, self.job = instance, definitions.resolve_job_def
         self.daemon = QueuedRunCoordinatorDaemon(interval_seconds=1)
@@ -57,7 +53,6 @@ class Queue:
         return run.run_id
 
     def tick(self) -> None:
-        """Run one iteration of the queue's daemon."""
         workspace: Any = SimpleNamespace(instance=self.instance, create_request_context=lambda: None)
         list(self.daemon.run_iteration(workspace))
 

@@ -1,7 +1,3 @@
-"""Data Overwrite: repeated runs, in any order, give the same table; other partitions stay unchanged."""
-
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +11,6 @@ from blogdata.table.faults import AuditFailed, ConcurrentWrite
 from blogdata.table.lake import Lake
 from blogdata.table.target import Additions, Provenance
 from toy import CONTRACT, HOURS, accounts, clicks, copies_of, problems, resting, target
-
-pytestmark = pytest.mark.matrix(4)
-
-
-clicked = copies_of(
-    lambda spark, root: overwrite_partitions(clicks(spark), target(root, "one"), HOURS, Provenance(accounts=accounts()))
-)
-"""A lake with a hundred clicks of two hours, published by run one."""
 
 
 class Slice:
@@ -54,15 +42,22 @@ class Slice:
         return {hour: {file["path"] for file in files if file["partition.hour"] == hour} for hour in HOURS}
 
 
-def test_rows_are_added_to_one_partition_while_another_is_replaced(spark: Any, clicked: Path) -> None:
-    made = Slice(spark, clicked)
+made = copies_of(
+    lambda spark, root: overwrite_partitions(
+        clicks(spark), target(root, "one"), HOURS, Provenance(accounts=accounts())
+    ),
+    Slice,
+)
+
+
+def test_rows_are_added_to_one_partition_while_another_is_replaced(made: Slice) -> None:
     before = made.files()
     commit = made.add("two")
     after = made.files()
     assert before[HOURS[0]] < after[HOURS[0]]
     assert before[HOURS[1]].isdisjoint(after[HOURS[1]])
     expected = {(HOURS[0], click) for click in (*range(0, 100, 2), *range(100, 110, 2))}
-    assert {row[:2] for row in resting(clicked)} == expected | {(HOURS[1], click) for click in range(101, 110, 2)}
+    assert {row[:2] for row in resting(made.root)} == expected | {(HOURS[1], click) for click in range(101, 110, 2)}
     entry = commit.entries[HOURS[0]]
     assert (entry.rows_out, entry.rows_written, entry.rows_in) == (55, 5, accounts(110)[HOURS[0]].rows_in)
     assert entry.measures == {"pages": 5}, "the figures are of the whole partition"
@@ -73,26 +68,24 @@ def test_rows_are_added_to_one_partition_while_another_is_replaced(spark: Any, c
     assert made.add("two").repeated
 
 
-def test_added_rows_are_audited_with_those_that_are_there(spark: Any, clicked: Path) -> None:
-    made = Slice(spark, clicked)
-    before = resting(clicked)
-    again = clicks(spark, 2).where("click = 0").unionByName(clicks(spark, 10, first=100))
+def test_added_rows_are_audited_with_those_that_are_there(made: Slice) -> None:
+    before = resting(made.root)
+    again = clicks(made.spark, 2).where("click = 0").unionByName(clicks(made.spark, 10, first=100))
     with pytest.raises(AuditFailed) as doubled:
         made.add("two", rows=again, more=1)
     assert {(item.rule, item.partition) for item in doubled.value.violations} == {("unique.click", HOURS[0])}
     with pytest.raises(AuditFailed) as lost:
         made.add("three", more=1)
     assert {item.rule for item in lost.value.violations} == {"account.accounted"}
-    assert resting(clicked) == before
+    assert resting(made.root) == before
 
 
-def test_rows_are_not_added_to_a_table_that_has_changed(spark: Any, clicked: Path) -> None:
-    made = Slice(spark, clicked)
-    meanwhile = overwrite_partitions(clicks(spark), target(clicked, "meanwhile"), HOURS, Provenance())
-    before = resting(clicked)
+def test_rows_are_not_added_to_a_table_that_has_changed(made: Slice) -> None:
+    meanwhile = overwrite_partitions(clicks(made.spark), target(made.root, "meanwhile"), HOURS, Provenance())
+    before = resting(made.root)
     with pytest.raises(ConcurrentWrite):
         made.add("two")
-    assert resting(clicked) == before
+    assert resting(made.root) == before
     made.at = meanwhile.version
     made.add("three")
-    assert len(resting(clicked)) == 60
+    assert len(resting(made.root)) == 60

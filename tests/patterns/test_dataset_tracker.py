@@ -1,7 +1,3 @@
-"""Dataset Tracker: edges are what runs really read; every publication is exported as OpenLineage events."""
-
-from __future__ import annotations
-
 import json
 import uuid
 from dataclasses import replace
@@ -10,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from blogdata.contract.contract import Contract
-from blogdata.contract.partitions import Grain
-from blogdata.contract.schema import Partitioning
 from blogdata.contract.writes import Serve
 from blogdata.ledger.deliveries import Served, record_deliveries
 from blogdata.ledger.events import EventLog
@@ -21,14 +15,13 @@ from blogdata.table.lake import Lake
 from blogdata.table.target import Provenance, RunContext, Target
 from toy import declared
 
-BY_DAY = Partitioning(column="day", grain=Grain.DAY)
-RAW = declared("bronze.views", "day STRING NOT NULL, page STRING", partitioning=BY_DAY)
+RAW = declared("bronze.views", "day STRING NOT NULL, page STRING", by="day")
 CLEAN = replace(RAW, dataset="silver.views", owner="team:analytics")
 STATS = declared(
     "gold.stats",
     "day STRING NOT NULL, views BIGINT",
     consumers=("team:editors",),
-    partitioning=BY_DAY,
+    by="day",
     stands_for="sum(views)",
     reasons={"aggregated": "sum(views) - count(1)"},
 )

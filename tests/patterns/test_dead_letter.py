@@ -1,7 +1,3 @@
-"""Corrected dead letters land exactly once, in their own hour; too large a share of dead letters is an error."""
-
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace
@@ -86,10 +82,8 @@ def test_the_last_correction_of_a_line_lands_once(landing: Path, name: str) -> N
 
 def test_a_corrected_line_of_a_log_has_the_columns_of_the_header_above_it(landing: Path) -> None:
     file = (landing / FILE).with_name("access.log")
-    header, good = (
-        b"#Fields: date time cs-method cs-uri-stem c-ip sc-status",
-        "2026-01-05 03:00:00 GET /a 192.0.2.7 200",
-    )
+    header = b"#Fields: date time cs-method cs-uri-stem c-ip sc-status"
+    good = "2026-01-05 03:00:00 GET /a 192.0.2.7 200"
     file.write_bytes(b"\n".join([header.replace(b" c-ip", b""), header, b"dead", header[:-10], b""]))
     position = (str(file.relative_to(landing)), file.read_bytes().index(b"dead"))
     correction = Correction(source_file=position[0], source_offset=position[1], payload=good)
@@ -151,20 +145,15 @@ def test_an_invalid_correction_is_refused_with_its_line(line: bytes) -> None:
         dead_letter.read_corrections([b"\n", line], "corrections.jsonl")
 
 
+ALL_DEAD = dict.fromkeys(("T01", "T02", "T03"), (40, 40))
+
+
 @pytest.mark.parametrize(
     ("hours", "share", "selection"),
     [
         ({"T03": (100, 100), "T04": (7, 500)}, "100 of 100 rows (100.0%)", "= 'T03'"),
-        (
-            {"T00": (9, 9), **dict.fromkeys(("T01", "T02", "T03"), (40, 40))},
-            "120 of 120 rows",
-            "BETWEEN 'T01' AND 'T03'",
-        ),
-        (
-            {**dict.fromkeys(("T00", "T01", "T03"), (40, 40)), "T02": (1, 900)},
-            "120 of 120 rows",
-            "BETWEEN 'T00' AND 'T03'",
-        ),
+        ({"T00": (9, 9), **ALL_DEAD}, "120 of 120 rows", "BETWEEN 'T01' AND 'T03'"),
+        ({**ALL_DEAD, "T00": (40, 40), "T02": (1, 900)}, "120 of 120 rows", "BETWEEN 'T00' AND 'T03'"),
     ],
 )
 def test_a_share_over_the_bound_is_an_error_with_the_query_of_the_judged_hours(

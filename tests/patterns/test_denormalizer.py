@@ -1,8 +1,3 @@
-"""One Big Table has the rows of the normalized tables, and no column that answers no question."""
-
-from __future__ import annotations
-
-import json
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -14,15 +9,10 @@ from blogdata.contract.contract import ANSWERS
 from blogdata.contract.schema import Column
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.storage import denormalizer
-from lineage.conftest import Deploy, deploy
-from lineage.deployment import Deployment, event
-from lineage.origins import three_hours
 from plans import plan_of
 from quality.contracts import CONTRACTS, EVERY
-from quality.contracts.visits_model import DEVICE, DEVICES, STAR_HOSTS, VIEWS
+from quality.contracts.visits_model import DEVICE
 from tools import contract_pages
-
-__all__ = ("deploy",)
 
 WEEK, NEXT_WEEK = "2026-01-05", "2026-01-12"
 OBT = "gold.visits_obt"
@@ -52,42 +42,6 @@ def test_both_models_of_a_few_page_views_have_the_same_rows(spark: Any) -> None:
     assert big == normalized
     named = {(row[COLUMNS.index("page")], row[COLUMNS.index("device_name")], row[-1]) for row in big}
     assert named == {("/a", "Renamed", 2), ("unknown", None, 1), ("/b", None, 1)}
-
-
-def modelled_weeks(made: Deployment) -> None:
-    """Publish two weeks of few hours that a person asks for, with late rows; the second one has no known device."""
-    made.land(f"{NEXT_WEEK}T10", [event("10:05", "/next").replace(WEEK.encode(), NEXT_WEEK.encode())])
-    assert made.run(for_=["silver.visits_enriched"]).problems == []
-    assert made.run(for_=[OBT]).runs == 0, "no week is complete"
-    assert made.replay(VIEWS, WEEK, NEXT_WEEK).problems == []
-
-
-def devices_of(made: Deployment) -> dict[tuple[str, str], str]:
-    return {(kind, version): name for kind, version, name in made.rows(DEVICES, *DEVICE, "device_name")}
-
-
-@pytest.mark.campaign
-def test_a_renamed_device_rewrites_the_weeks_that_show_it(deploy: Deploy) -> None:
-    made = deploy.published("renamed", modelled_weeks, three_hours)
-    before, versions, devices = made.published(OBT), made.versions(), devices_of(made)
-    device = min(device for device, name in devices.items() if name)
-    folder = made.landing / "devices" / "date=2026-01-13"
-    folder.mkdir(parents=True)
-    delivered = [row for row in made.rows("bronze.devices", "type", "version", "full_name") if row[0]]
-    lines = [
-        {"type": kind, "version": version, "full_name": "Renamed" if (kind, version) == device else name}
-        for kind, version, name in delivered
-    ]
-    (folder / "devices.json").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    (folder / "_SUCCESS").touch()
-    assert made.run(for_=[OBT]).problems == []
-    after = made.published(OBT)
-    assert before.keys() == {WEEK, NEXT_WEEK}
-    assert {key for key, entry in after.items() if entry.version != before[key].version} == {WEEK}
-    assert "Renamed" in made.rows(OBT, "device_name")
-    # In the normalized model it is one row of one table.
-    assert devices_of(made) == {**devices, device: "Renamed"}
-    assert [made.versions()[name] - versions[name] for name in (VIEWS, STAR_HOSTS)] == [0, 0]
 
 
 def test_a_column_that_answers_no_question_is_refused() -> None:

@@ -1,7 +1,3 @@
-"""Aggregates equal a brute-force computation, with and without partial aggregation."""
-
-from __future__ import annotations
-
 import random
 from typing import Any
 

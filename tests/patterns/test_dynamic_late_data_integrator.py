@@ -1,7 +1,3 @@
-"""Exactly the event partitions with unread rows run again."""
-
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hypothesis import given

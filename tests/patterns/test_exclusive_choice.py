@@ -1,7 +1,3 @@
-"""A day takes the branch that its date selects, whenever it is computed, and its result names it."""
-
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 

@@ -1,7 +1,3 @@
-"""External Trigger: an event is a file in the landing zone, on the disk before its sender is answered."""
-
-from __future__ import annotations
-
 import http.client
 import json
 import signal

@@ -1,7 +1,3 @@
-"""A week is replaced by a metadata change only, and past years become one table each."""
-
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from datetime import timedelta
@@ -11,9 +7,8 @@ from typing import Any
 import pytest
 
 from blogdata.contract.contract import Contract
-from blogdata.contract.partitions import Grain
 from blogdata.contract.publication import Account, Added, Commit
-from blogdata.contract.schema import Partitioning, RowRule
+from blogdata.contract.schema import RowRule
 from blogdata.contract.writes import ByPeriod, Slices
 from blogdata.errors import PlatformError
 from blogdata.patterns.idempotency import fast_metadata_cleaner
@@ -30,7 +25,7 @@ WEEKS = declared(
     "gold.weeks",
     "week STRING NOT NULL, click BIGINT NOT NULL",
     key=("click",),
-    partitioning=Partitioning(column="week", grain=Grain.WEEK),
+    by="week",
     write=ByPeriod(kept=timedelta(days=7)),
     rules=(RowRule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
 )
@@ -39,7 +34,6 @@ BEFORE: Clicks = {OLD: {0, 1}, LAST: {2, 3, 4}, NEW: {5}}
 
 
 def publish(spark: Any, lake: Lake, clicks: Clicks, run: str, contract: Contract = WEEKS, **how: Any) -> Commit:
-    """Replace the weeks by clicks."""
     rows = [(week, click) for week, of_week in clicks.items() for click in sorted(of_week)]
     frame = spark.createDataFrame(rows, "week STRING, click BIGINT")
     into = target(Path(lake.root), run, contract=contract, probe=how.pop("probe", None))
@@ -61,13 +55,9 @@ def tables(lake: Lake) -> dict[str, str]:
     return {member.name: member.location for member in fast_metadata_cleaner.visible(lake, WEEKS.dataset)}
 
 
-prepared = copies_of(lambda spark, root: publish(spark, Lake(root=str(root)), BEFORE, "first"))
-
-
-@pytest.fixture
-def lake(prepared: Path) -> Lake:
-    """Three weeks, published together."""
-    return Lake(root=str(prepared))
+lake = copies_of(
+    lambda spark, root: publish(spark, Lake(root=str(root)), BEFORE, "first"), lambda _, root: Lake(root=str(root))
+)
 
 
 def test_replacing_a_week_opens_no_other_file(spark: Any, lake: Lake) -> None:

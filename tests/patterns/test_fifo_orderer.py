@@ -1,7 +1,3 @@
-"""Records are forwarded in order, each acknowledged before the next one."""
-
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 
@@ -11,8 +7,7 @@ from blogdata.deliver import ordered_delivery
 from blogdata.deliver.fifo_orderer import Fifo
 from blogdata.deliver.ordered_delivery import deliver
 from blogdata.deliver.outbox import MOST_TRIES
-from patterns.partner_feed import by_key, expected, outbox, partner, received, rows, target
-from patterns.partner_server import PartnerFaults
+from patterns.partner_feed import PartnerFaults, by_key, expected, outbox, partner, received, rows, target
 
 LATER = "9999"
 

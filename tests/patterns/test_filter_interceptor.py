@@ -1,7 +1,3 @@
-"""What several filters would remove counts for the first of them."""
-
-from __future__ import annotations
-
 from collections import Counter
 
 from blogdata.patterns.error_management.filter_interceptor import Filter, first_match

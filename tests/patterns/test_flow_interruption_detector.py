@@ -1,35 +1,24 @@
-"""Flow Interruption Detector: unusual silence is found on each layer; empty commits and flags do not count as data."""
-
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from blogdata.contract.partitions import Grain
-from blogdata.contract.publication import Entry
 from blogdata.contract.watch import Flow
 from blogdata.landing.readiness_marker import LandedFile, LandedPartition
 from blogdata.watch import flow_interruption_detector as detector
 from blogdata.watch.reading import Reading
+from toy import entry
 
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
-IRREGULAR = Flow()
 
 
 def hourly(count: int, *, without: Sequence[int] = ()) -> list[datetime]:
     return [START + HOUR * number for number in range(count) if number not in without]
 
 
-def read(came: Sequence[datetime], now: datetime, spec: Flow = IRREGULAR) -> Reading:
-    return detector.detect("silver.views", spec, came, least=2 * HOUR, now=now)
-
-
-def entry(key: str, rows: int, at: datetime) -> Entry:
-    return Entry(
-        dataset="silver.views", partition=key, version=0, rows_in=rows, rows_out=rows, reasons={}, committed_at=at
-    )
+def read(came: Sequence[datetime], now: datetime, spec: Flow | None = None) -> Reading:
+    return detector.detect("silver.views", spec or Flow(), came, least=2 * HOUR, now=now)
 
 
 def landed(key: str, written: datetime) -> LandedPartition:
@@ -53,21 +42,21 @@ def test_continuous_data_is_judged_by_declaration() -> None:
     assert read(came, came[-1] + timedelta(minutes=6), every).stands
 
 
-def test_nightly_pauses_are_learned() -> None:
-    came = [moment for moment in hourly(24 * 14) if 6 <= moment.hour < 22]
-    assert not read(came, came[-1] + 9 * HOUR).stands
-    assert read(came, came[-1] + 19 * HOUR).stands
-
-
-def test_an_outage_does_not_become_usual() -> None:
+def test_nightly_pauses_are_learned_and_an_outage_is_not() -> None:
+    nightly = [moment for moment in hourly(24 * 14) if 6 <= moment.hour < 22]
+    assert not read(nightly, nightly[-1] + 9 * HOUR).stands
+    assert read(nightly, nightly[-1] + 19 * HOUR).stands
     came = hourly(24 * 21, without=range(100, 160))
     assert read(came, came[-1] + 3 * HOUR).stands
 
 
 def test_the_same_rows_again_are_no_data() -> None:
-    history = [entry("a", 5, START), entry("a", 5, START + HOUR), entry("b", 0, START + 2 * HOUR)]
-    assert detector.published(history) == [START]
-    assert detector.published([*history, entry("a", 6, START + 3 * HOUR)]) == [START, START + 3 * HOUR]
+    history = [
+        entry("silver.views", key, rows=rows, committed_at=START + at * HOUR)
+        for at, (key, rows) in enumerate([("a", 5), ("a", 5), ("b", 0), ("a", 6)])
+    ]
+    assert detector.published(history[:3]) == [START]
+    assert detector.published(history) == [START, START + 3 * HOUR]
 
 
 def test_a_daily_copy_of_hours_is_usual() -> None:

@@ -1,14 +1,9 @@
-from __future__ import annotations
-
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from blogdata.contract.contract import Contract
-from blogdata.contract.partitions import Grain
-from blogdata.contract.schema import Partitioning
 from blogdata.errors import ConfigurationError
 from blogdata.table.tables import partition_column
 from plans import plan_of
@@ -34,8 +29,7 @@ def test_a_partition_predicate_becomes_a_partition_filter(spark: Any, table: str
 
 
 def hourly(days: int) -> Contract:
-    by_hour = Partitioning(column="hour", grain=Grain.HOUR)
-    return replace(declared("silver.toys", "hour STRING", partitioning=by_hour), retention_days=days)
+    return declared("silver.toys", "hour STRING", by="hour", retention_days=days)
 
 
 def test_ten_years_of_hourly_partitions_are_refused() -> None:

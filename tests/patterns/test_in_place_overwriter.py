@@ -1,7 +1,3 @@
-"""In-Place Overwriter: lines go, all others keep their bytes and their place, whenever the writer is killed."""
-
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

@@ -1,10 +1,4 @@
-"""Isolated Sequencer: two teams' pipelines run one after the other, and a fault of one does not affect the other."""
-
-from __future__ import annotations
-
 import json
-import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime
@@ -16,10 +10,9 @@ from dagster_graphql import DagsterGraphQLClientError
 
 from analytics import gold
 from analytics.definitions import report_materialized
-from blogdata.cli import ui_command
 from blogdata.contract.partitions import Grain, between
 from blogdata.files import locked
-from blogdata.operate import config, dagster_home
+from blogdata.operate import dagster_home
 from blogdata.operate.processes import free_port
 from blogdata.runs.lake_resource import DeploymentResource
 from guarded import Guarded, serving
@@ -33,14 +26,11 @@ DAYS = between(WEEK, "2026-01-11", Grain.DAY)
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """Dagster's own web server, as `blogdata ui` serves it, with the analytics team's location."""
     with serving(tmp_path_factory.mktemp("served")) as served:
         yield served
 
 
 class Teams:
-    """The platform's sensor, and the server of the other team."""
-
     def __init__(self, server: Guarded, home: Path, instance: dg.DagsterInstance, served: ExitStack) -> None:
         self.server, self.instance, self.served = server, instance, served
         self.lake = deployment(home)
@@ -68,7 +58,6 @@ class Teams:
 
 @pytest.fixture
 def teams(guarded: Guarded, tmp_path: Path) -> Iterator[Teams]:
-    """Both teams without earlier runs."""
     for run in guarded.instance.get_runs():
         guarded.instance.delete_run(run.run_id)
     (tmp_path / "dagster").mkdir()
@@ -142,22 +131,3 @@ def test_the_other_team_relies_on_declared_columns() -> None:
         assert upstream.columns.items() <= declared.items()
         assert upstream.owner == contract.owner
         assert "team:analytics" in (contract.owner, *contract.consumers)
-
-
-@pytest.mark.campaign
-def test_the_other_location_has_its_own_dependencies(tmp_path: Path) -> None:
-    """Its process imports nothing of the platform except the storage class in Dagster's configuration."""
-    project = ui_command.ROOT / "analytics"
-    if not (project / ".venv" / "bin" / "python").exists():
-        pytest.skip("needs analytics/.venv: make setup")
-    home = dagster_home.render(config.load({"BLOGDATA_HOME": str(tmp_path)}))
-    code = (
-        "import importlib.util, sys, analytics.definitions as d; d.defs();"
-        "from dagster import DagsterInstance; DagsterInstance.get().dispose();"
-        "ours = ('blogdata', 'quality', 'sensors', 'definitions');"
-        "print([n for n in ('pyspark', 'delta', 'great_expectations') if importlib.util.find_spec(n)],"
-        "sorted({n for n in sys.modules if n.split('.')[0] in ours} - {'blogdata', 'blogdata.operate'}))"
-    )
-    environment = {**os.environ, "DAGSTER_HOME": str(home)}
-    printed = subprocess.check_output([project / "interpreter", "-c", code], cwd=ui_command.ROOT, env=environment)
-    assert printed == b"[] ['blogdata.operate.dagster_internals', 'blogdata.operate.dagster_storage']\n"

@@ -1,7 +1,3 @@
-"""Keyed Idempotency: a visit's id follows from its first appended line, so late lines do not change it."""
-
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -33,7 +29,6 @@ class View:
 
 
 def ids(spark: Any, views: Sequence[View]) -> dict[tuple[str, int], str]:
-    """Map visitor and minute to visit id, for page views computed together."""
     rows = [(it.user, NINE + timedelta(minutes=it.minute), None, it.hour, it.file, it.offset) for it in views]
     nothing = spark.createDataFrame([], VIEWS)
     found = log_visits.with_visit_ids(spark.createDataFrame(rows, VIEWS), nothing, "k").collect()
@@ -74,7 +69,7 @@ def visits(views: Sequence[View]) -> list[list[View]]:
     return grouped
 
 
-@hypothesis(max_examples=12, deadline=None)
+@hypothesis(max_examples=6, deadline=None)
 @given(appended=minutes, data=st.data())
 def test_visit_ids_never_change_however_runs_are_split(
     spark: Any, appended: list[tuple[str, int]], data: st.DataObject

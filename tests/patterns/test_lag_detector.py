@@ -1,7 +1,3 @@
-"""Lag Detector: the lag of a reader, its maximum and percentiles, through one interface for all sources."""
-
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 

@@ -1,7 +1,3 @@
-"""Local Aggregator: no shuffle, same result as the distributed one, and the declared partitioning is verified."""
-
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +20,7 @@ MEASURES = (
     Measure(name="seen", how=How.SKETCH, column="who"),
 )
 BY = ("hour", "page")
+EXACT = (*BY, "n", "people")
 
 
 def clicks(lake: Lake, hours: tuple[str, ...] = HOURS, *, by: list[str] | None = None, backwards: bool = False) -> None:
@@ -66,12 +63,13 @@ def test_local_groups_are_the_distributed_ones(session: Any, lake: Lake) -> None
     # One scan task reads whole partitions.
     assert plan.count("FileScan") == plan.count("Coalesce 1") == 3
     assert "Exchange hashpartitioning" in plan_of(everywhere)
-    estimated = ("hour", "page", "n", "people", F.hll_sketch_estimate("seen"))
-    assert result(local.select(*estimated)) == result(everywhere.select(*estimated))
+    estimated = F.hll_sketch_estimate("seen")
+    both = result(local.select("*", estimated))
+    assert [(*row[:4], row[5]) for row in both] == result(everywhere.select(*EXACT, estimated))
 
     # The same rows in another order, in other tasks, produce identical bytes.
     session.conf.set("spark.sql.shuffle.partitions", "2")
-    other, rows = Lake(root=f"{lake.root}/other"), result(local)
+    other, rows = Lake(root=f"{lake.root}/other"), [row[:5] for row in both]
     clicks(other, backwards=True)
     assert result(local_aggregator.aggregate(session, stored(other), BY, MEASURES)) == rows
 
@@ -80,8 +78,6 @@ def test_local_groups_are_the_distributed_ones(session: Any, lake: Lake) -> None
     assert result(local_aggregator.aggregate(session, asked, BY, MEASURES)) == [
         row for row in rows if row[0] == HOURS[3]
     ]
-    nothing = stored(lake, partitions=("2031-01-01T00",))
-    assert result(local_aggregator.aggregate(session, nothing, BY, MEASURES)) == []
 
     # A row that is exploded into several stays in its partition.
     all_of_them = F.struct(F.lit("all").alias("of"), F.lit("").alias("value"))

@@ -1,7 +1,3 @@
-"""A manifest names the files of one version of a dataset, and these stay until the share is withdrawn."""
-
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -15,24 +11,22 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from blogdata.contract.partitions import Grain
-from blogdata.contract.schema import Classification, Column, How, Partitioning, Subject, Whose
+from blogdata.contract.schema import Classification, Column, How, Subject, Whose
 from blogdata.errors import PlatformError
 from blogdata.ledger.events import EventLog
-from blogdata.patterns.storage import manifest
 from blogdata.runs import upkeep
-from blogdata.table import expiry, members, shares, unneeded
+from blogdata.table import expiry, manifest, members, unneeded
 from blogdata.table.lake import Lake
-from blogdata.table.shares import MANIFEST
+from blogdata.table.manifest import MANIFEST
 from toy import declared
 from toy_members import DATASET, NOON, member
 
 PAGES = declared(
     "gold.pages",
     "day STRING NOT NULL, page STRING NOT NULL, views BIGINT",
-    partitioning=Partitioning(column="day", grain=Grain.DAY),
+    by="day",
 )
-WEEKS = declared(DATASET, "week STRING, click BIGINT", partitioning=Partitioning(column="week", grain=Grain.WEEK))
+WEEKS = declared(DATASET, "week STRING, click BIGINT", by="week")
 OLD = [("mon", "/a", 1), ("mon", "/b", 2), ("tue 50 %", "/c", 3)]
 NEW = [("mon", "/a", 10), ("mon", "/ä", 20)]
 Read = Callable[[Path, str], list[tuple[Any, ...]]]
@@ -47,13 +41,8 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def write(lake: Lake, rows: Iterable[tuple[str, str, int]], **how: Any) -> None:
-    """Publish days: by whole files, as every dataset is."""
     table = pa.table(dict(zip(("day", "page", "views"), map(list, zip(*rows, strict=True)), strict=True)))
     write_deltalake(lake.path(PAGES.dataset), table, partition_by=["day"], **how)
-
-
-def publish_monday(lake: Lake) -> None:
-    write(lake, NEW, mode="overwrite", predicate="day = 'mon'")
 
 
 def parquet(location: Path, column: str) -> list[tuple[Any, ...]]:
@@ -82,13 +71,7 @@ def duckdb(location: Path, column: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row[names.index(name)] for name in order) for row in result.fetchall())
 
 
-@pytest.fixture(params=[parquet, duckdb], ids=["parquet", "duckdb"])
-def read(request: pytest.FixtureRequest) -> Read:
-    """A reader that knows no Delta."""
-    reader: Read = request.param
-    return reader
-
-
+@pytest.mark.parametrize("read", [parquet, duckdb], ids=["parquet", "duckdb"])
 def test_a_reader_sees_one_version_whose_files_are_held_until_the_share_moves_on(lake: Lake, read: Read) -> None:
     now = datetime.now(timezone.utc) + timedelta(days=365)
 
@@ -104,14 +87,14 @@ def test_a_reader_sees_one_version_whose_files_are_held_until_the_share_moves_on
     assert (shared.version, shared.files, shared.rows) == (0, 2, 3)
     where = manifest.location(lake, PAGES.dataset)
     for _ in range(3):
-        publish_monday(lake)
+        write(lake, NEW, mode="overwrite", predicate="day = 'mon'")
     assert len(files()) > remove()
     assert read(where, "day") == OLD
     for version in (3, 4):
         assert manifest.share(lake, PAGES).version == version
         assert read(where, "day") == sorted([*NEW, OLD[2]])
-        assert len(shares.shared_files(lake, PAGES.dataset)) == 3, "of it and of the share before"
-        publish_monday(lake)
+        assert len(manifest.shared_files(lake, PAGES.dataset)) == 3, "of it and of the share before"
+        write(lake, NEW, mode="overwrite", predicate="day = 'mon'")
     manifest.withdraw(lake, PAGES.dataset)
     assert (list(where.parent.iterdir()), manifest.current(lake, PAGES.dataset)) == ([], None)
     remove()
@@ -147,7 +130,7 @@ def test_persons_are_not_shared_by_files(lake: Lake, subject: Subject | None) ->
     login = Column(name="login", type="STRING", description="Login", subject=subject, classification=kind)
     with pytest.raises(PlatformError, match="by login; a manifest cannot leave columns out"):
         manifest.share(lake, replace(PAGES, columns=(*PAGES.columns, login)))
-    assert shares.shared_files(lake, PAGES.dataset) == set()
+    assert manifest.shared_files(lake, PAGES.dataset) == set()
 
 
 def test_rows_that_are_marked_as_removed_are_not_shared(spark: Any, tmp_path: Path) -> None:

@@ -1,10 +1,7 @@
-"""Changes are merged by key: rows are inserted, updated, deleted, left unchanged, or refused."""
-
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -25,18 +22,13 @@ pytestmark = pytest.mark.matrix(8)
 
 
 class Letters:
-    """A table into which changes are merged."""
-
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root = spark, root
-        self.runs = 0
 
     def merge(self, *changes: Change, rows: int | None = None) -> Any:
-        """Merge changes (letter, value, removed) as one run."""
-        self.runs += 1
         frame = self.spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
         accounts = {} if rows is None else {"": Account(rows_in=rows)}
-        return merged(frame, target(self.root, f"run-{self.runs}", LETTERS), Provenance(accounts=accounts))
+        return merged(frame, target(self.root, uuid4().hex, LETTERS), Provenance(accounts=accounts))
 
     def rows(self) -> list[tuple[str, str | None]]:
         return resting(self.root, LETTERS.dataset)
@@ -53,14 +45,7 @@ def first_delivery(spark: Any, root: Path) -> None:
     assert first.rows() == [("A", "new"), ("B", "new"), ("C", "new")]
 
 
-three_letters = copies_of(first_delivery)
-
-
-@pytest.fixture
-def abc(spark: Any, three_letters: Path) -> Letters:
-    letters = Letters(spark, three_letters)
-    letters.runs = 1
-    return letters
+abc = copies_of(first_delivery, Letters)
 
 
 @pytest.mark.parametrize(

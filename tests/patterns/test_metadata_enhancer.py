@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,8 +5,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from blogdata.contract.partitions import Grain
-from blogdata.contract.schema import How, Partitioning, Subject, Whose
+from blogdata.contract.schema import How, Subject, Whose
 from blogdata.errors import ConfigurationError
 from blogdata.table import tables
 from blogdata.table.lake import Lake
@@ -19,7 +16,7 @@ from toy import declared
 VISITS = declared(
     "silver.clicks",
     "day STRING NOT NULL, raw BINARY, at TIMESTAMP, user BIGINT, page STRING",
-    partitioning=Partitioning(column="day", grain=Grain.DAY),
+    by="day",
     statistics=("at", "user"),
 )
 PERSON = Subject(whose=Whose.VISITOR, how=How.PSEUDONYM)

@@ -1,7 +1,3 @@
-"""Each fact stands in one row: a device is renamed in one row of one table, and all page views show it."""
-
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

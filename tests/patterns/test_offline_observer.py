@@ -1,10 +1,5 @@
-"""Offline Observer: which periods a look profiles, and when a distribution counts as changed; without Spark."""
-
-from __future__ import annotations
-
 import math
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from random import Random
@@ -12,8 +7,7 @@ from random import Random
 import pytest
 
 from blogdata.contract.partitions import Grain, key_of
-from blogdata.contract.publication import WHOLE_TABLE, Entry
-from blogdata.contract.schema import Classification, Column, Partitioning
+from blogdata.contract.schema import Classification, Column
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.quality.offline_observer import (
     BEFORE_WEEKDAYS,
@@ -25,29 +19,21 @@ from blogdata.patterns.quality.offline_observer import (
     standing_drifts,
     unseen,
 )
-from toy import declared
+from toy import declared, entry
 
 DAY, NEXT = "2026-01-05", "2026-01-06"
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
-BY_HOUR = Partitioning(column="hour", grain=Grain.HOUR)
-VISITS = declared(
-    "simulated.visits", "hour STRING NOT NULL, browser STRING", partitioning=BY_HOUR, profiled=("browser",)
-)
+VISITS = declared("simulated.visits", "hour STRING NOT NULL, browser STRING", by="hour", profiled=("browser",))
 ON_WEEKDAYS = {"Chrome": 0.5, "Safari": 0.25, "Firefox": 0.15, "Edge": 0.08, "Opera": 0.02}
 ON_WEEKENDS = {"Chrome": 0.4, "Safari": 0.4, "Firefox": 0.15, "Edge": 0.03, "Opera": 0.02}
-_ALIKE = 4
-"""Rows of a visit, which are alike."""
-_MOOD = 0.06
-"""Relative difference of a share from one day to the next."""
-_DRAWN = 1_000
-"""Visits drawn one by one; of a larger day so many groups are drawn, which vary more, not less."""
 
 
 def day(random: Random, number: int, rows: int) -> Profile:
     """Simulate the profile of a day; day 0 is a Monday, whose usual shares of browsers are others than a weekend's."""
     usual = ON_WEEKENDS if number % 7 >= 5 else ON_WEEKDAYS
-    weights = [share * math.exp(random.gauss(0, _MOOD)) for share in usual.values()]
-    groups = min(max(rows // _ALIKE, 1), _DRAWN)
+    weights = [share * math.exp(random.gauss(0, 0.06)) for share in usual.values()]
+    # Four rows of a visit are alike. A large day is drawn as a thousand groups, which vary more than visits, not less.
+    groups = min(max(rows // 4, 1), 1_000)
     drawn = Counter(random.choices(list(usual), weights, k=groups))
     counts = {name: round(count * rows / groups) for name, count in drawn.items()}
     period = key_of(START + timedelta(days=number), Grain.DAY)
@@ -69,10 +55,8 @@ def test_only_a_changed_distribution_is_a_drift(rows: int) -> None:
 
 def test_a_day_is_compared_with_its_weekday_or_else_with_a_week() -> None:
     days = growing(Random(1), 100, 90)
-    assert comparable(days[89], days[:89], Grain.HOUR) == ([days[89 - 7 * back] for back in range(1, 5)], 1.0)
-    assert comparable(days[10], days[:10], Grain.HOUR) == (days[3:10], BEFORE_WEEKDAYS)
-    whole = [looked("", version) for version in range(9)]
-    assert comparable(whole[8], whole[:8], None) == (whole[4:8], 1.0)
+    assert comparable(days[89], days[:89]) == ([days[89 - 7 * back] for back in range(1, 5)], 1.0)
+    assert comparable(days[10], days[:10]) == (days[3:10], BEFORE_WEEKDAYS)
 
 
 def test_personal_columns_cannot_be_profiled() -> None:
@@ -82,25 +66,19 @@ def test_personal_columns_cannot_be_profiled() -> None:
         require_profilable(contract)
 
 
-def published(versions: Mapping[str, int]) -> dict[str, Entry]:
-    usual = Entry(dataset="silver.visits", partition="", version=0, rows_in=1, rows_out=1, reasons={})
-    return {key: replace(usual, partition=key, version=version) for key, version in versions.items()}
-
-
 def looked(period: str, version: int) -> Profile:
     return Profile(period=period, version=version, rows=1, counts={})
 
 
 def test_only_periods_with_something_new_are_profiled() -> None:
-    entries = published({f"{DAY}T10": 3, f"{DAY}T11": 7, f"{NEXT}T00": 5})
+    versions = {f"{DAY}T10": 3, f"{DAY}T11": 7, f"{NEXT}T00": 5}
+    entries = {key: entry("silver.visits", key, version) for key, version in versions.items()}
     hours = {DAY: [f"{DAY}T10", f"{DAY}T11"], NEXT: [f"{NEXT}T00"]}
-    assert unseen(entries, [], Grain.HOUR) == hours
-    assert unseen(entries, [looked(DAY, 7), looked(NEXT, 7)], Grain.HOUR) == {}
+    assert unseen(entries, []) == hours
+    assert unseen(entries, [looked(DAY, 7), looked(NEXT, 7)]) == {}
     # A late hour makes its day one to be looked at again, with all of its hours; the newest look counts.
     looks = [looked(DAY, 4), looked(NEXT, 5), looked(NEXT, 2)]
-    assert unseen(entries, looks, Grain.HOUR) == {DAY: hours[DAY]}
-    # A table that is written whole is one period.
-    assert unseen(published({WHOLE_TABLE: 4}), [looked(WHOLE_TABLE, 3)], None) == {WHOLE_TABLE: [WHOLE_TABLE]}
+    assert unseen(entries, looks) == {DAY: hours[DAY]}
 
 
 def test_a_drift_stands_until_a_newer_period_without_one_is_looked_at() -> None:

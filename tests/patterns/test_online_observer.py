@@ -1,13 +1,7 @@
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from blogdata.contract.partitions import Grain
 from blogdata.contract.publication import Account
-from blogdata.contract.schema import Partitioning
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.quality.online_observer import Point, observed, rates, series
 from blogdata.table.target import Provenance
@@ -16,7 +10,7 @@ from toy import declared, target
 VIEWS = declared(
     "silver.views",
     "day STRING NOT NULL, user STRING NOT NULL, referral STRING, tags ARRAY<STRING>, times BIGINT NOT NULL",
-    partitioning=Partitioning(column="day", grain=Grain.DAY),
+    by="day",
     stands_for="sum(times)",
     reasons={"duplicates": "sum(times - 1)"},
     measures={"users": "count(distinct user)"},
@@ -32,7 +26,6 @@ def test_every_nullable_column_is_measured_and_no_other() -> None:
     }
 
 
-@pytest.mark.matrix(100)
 def test_committed_measures_are_read_as_a_series(spark: Any, tmp_path: Path) -> None:
     rows = [
         (DAYS[0], "ann", None, None, 3),

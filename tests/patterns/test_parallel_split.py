@@ -1,7 +1,3 @@
-"""One read feeds two writers; each may fail without affecting the other, and their files are compared."""
-
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterator
@@ -17,7 +13,7 @@ from blogdata.deliver.page_files import CSV, PARQUET
 from blogdata.patterns.data_flow.parallel_split import Writer
 from blogdata.runs.lake_resource import LakeResource
 from patterns.page_file_runs import DAY, PAGES, Files, fault, metadata
-from sensors.missing_page_files import page_files_due
+from sensors.refresh import page_files_due
 from sensors.run_requests import MOST_AT_ONCE
 
 NEXT = "2026-01-06"

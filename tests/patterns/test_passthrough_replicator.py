@@ -1,7 +1,3 @@
-"""A copy has the same bytes or does not exist; the hourly parts of a log join to the log."""
-
-from __future__ import annotations
-
 import hashlib
 import io
 import subprocess

@@ -1,11 +1,6 @@
-"""Tokens can be counted and joined, are found in no dictionary, and lead from no private page view to its visitor."""
-
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 
-import pytest
 from pyspark.sql import functions as F
 
 from assets.gold import visits_weekly
@@ -21,21 +16,19 @@ VIEWS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def visits(spark: Any) -> Any:
-    columns = "visit_id STRING, user_id STRING, keep_private BOOLEAN, page STRING, browser STRING"
-    others = ("ad_id", "referral_host", "network_type", "device_type", "device_name")
-    return spark.createDataFrame(VIEWS, columns).withColumns(
+def test_a_private_page_view_leads_to_nobody_by_its_visit(spark: Any) -> None:
+    visits = spark.createDataFrame(
+        VIEWS, "visit_id STRING, user_id STRING, keep_private BOOLEAN, page STRING, browser STRING"
+    ).withColumns(
         {
             "event_week": F.lit("2026-01-05"),
             "event_time": F.to_timestamp(F.lit("2026-01-05 10:00:00")),
             "user_known": F.lit(True),
-            **{name: F.lit(None).cast("string") for name in others},
+            **dict.fromkeys(
+                ("ad_id", "referral_host", "network_type", "device_type", "device_name"), F.lit(None).cast("string")
+            ),
         }
     )
-
-
-def test_a_private_page_view_leads_to_nobody_by_its_visit(visits: Any) -> None:
     weekly = visits_weekly.for_analysts(visits, SECRET).collect()
     owners = {row["visit_id"]: row["user_id"] for row in weekly if row["user_id"]}
     private = [row for row in weekly if row["keep_private"]]

@@ -1,7 +1,3 @@
-"""A partition is complete when its producer flags it, and later files are noticed."""
-
-from __future__ import annotations
-
 import os
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -48,6 +44,10 @@ def test_a_file_after_the_flag_changes_the_fingerprint(tmp_path: Path) -> None:
     folder = land(tmp_path, "2026-01-05T07", "a.json")
     mark(folder)
     (before,) = scan(tmp_path, Grain.HOUR)
+    (folder / "a.json").chmod(0o640)
+    os.link(folder / "a.json", folder / ".linked")
+    (same,) = scan(tmp_path, Grain.HOUR)
+    assert same.fingerprint == before.fingerprint, "another permission or link"
     land(tmp_path, "2026-01-05T07", "b.json")
     after_flag = (folder / "_SUCCESS").stat().st_mtime_ns + 1
     os.utime(folder / "b.json", ns=(after_flag, after_flag))

@@ -1,7 +1,3 @@
-"""Permitted schema changes: against tables, and against the released schema."""
-
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -46,7 +42,6 @@ def test_a_change_that_breaks_a_query_or_a_row_is_refused(before: str, after: st
 
 @pytest.fixture
 def clicks(tmp_path: Path) -> DeltaTable:
-    """Make a table of :data:`CONTRACT`, written without Spark."""
     row = {"hour": ["2026-01-05T00"], "click": [1], "stands_for": [1], "page": ["/"]}
     write_deltalake(str(tmp_path), pa.table(row), partition_by=["hour"])
     return DeltaTable(str(tmp_path))

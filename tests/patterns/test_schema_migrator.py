@@ -1,7 +1,3 @@
-"""A column is renamed in steps: during the grace period old readers continue, and none finds it missing."""
-
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -31,25 +27,24 @@ from quality.contracts import CONTRACTS, DECLARED, SERVED
 from toy import CONTRACT, target
 
 MONDAY, TUESDAY, WEDNESDAY = "2026-01-05", "2026-01-06", "2026-01-07"
-NOW = CONTRACTS["gold.referral_stats"]
+COUNTED, *_, HELD_EQUAL = CONTRACTS["gold.referral_stats"].rules
+NOW = replace(CONTRACTS["gold.referral_stats"], rules=(COUNTED, HELD_EQUAL))
 (MIGRATION,) = NOW.migrations
-COUNTED, *OTHER_RULES, HELD_EQUAL = NOW.rules
 BEFORE = replace(
     NOW,
     columns=tuple(column for column in NOW.columns if column.name != "visitors"),
-    rules=(COUNTED, *OTHER_RULES),
+    rules=(COUNTED,),
     migrations=(),
 )
 AFTER = replace(
     NOW,
     columns=tuple(replace(column, default=None) for column in NOW.columns if column.name != "users"),
-    rules=(replace(COUNTED, expression=COUNTED.expression.replace("users", "visitors")), *OTHER_RULES),
+    rules=(replace(COUNTED, expression=COUNTED.expression.replace("users", "visitors")),),
 )
 FIRST, LAST = MIGRATION.since, MIGRATION.ends
 
 
 def publish(spark: Any, lake: Lake, contract: Contract, day: str, visitors: int, name: str = "visitors") -> None:
-    """Publish a day as its asset does, with one of the two columns."""
     ddl = "event_date STRING, referral_host STRING, events BIGINT, visits BIGINT, {} BIGINT, hours_present INT"
     frame = spark.createDataFrame([(day, "direct", 9, 9, visitors, 24)], ddl.format(name))
     aim = target(Path(lake.root), f"{day} {visitors} {len(contract.columns)}", contract=contract)
@@ -67,7 +62,6 @@ def phase(lake: Lake, contract: Contract) -> Phase:
 
 
 def test_a_column_is_renamed_through_its_phases(spark: Any, lake_root: Path) -> None:
-    """Pattern: Schema Compatibility Enforcer."""
     lake = Lake(root=str(lake_root))
     path = lake.path(NOW.dataset)
     publish(spark, lake, BEFORE, MONDAY, 3, "users")
@@ -93,9 +87,6 @@ def test_a_column_is_renamed_through_its_phases(spark: Any, lake_root: Path) -> 
     spark.sql(f"UPDATE delta.`{path}` SET visitors = NULL WHERE event_date = '{MONDAY}'")
     publish(spark, lake, NOW, TUESDAY, 5)
     assert columns(lake, "users", "visitors") == {(MONDAY, 3, 3), (TUESDAY, 5, 5)}
-    settled = lake.version(NOW.dataset)
-    publish(spark, lake, NOW, TUESDAY, 5)
-    assert lake.version(NOW.dataset) == settled
 
     # The contract no longer has the old column, but it is still written.
     publish(spark, lake, AFTER, WEDNESDAY, 6)

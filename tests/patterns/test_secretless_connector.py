@@ -1,7 +1,3 @@
-"""Logins of PostgreSQL show certificates and no password; old certificates are accepted until their end."""
-
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -69,7 +65,6 @@ def certified(settings: Settings, tmp_path: Path) -> Iterator[Settings]:
 
 
 def url_of(settings: Settings, login: str, **changed: str) -> str:
-    """Return the address of the server for a login, with other parameters."""
     port = urlsplit(postgres.running_address(settings).url).port
     assert port is not None
     parts = urlsplit(postgres.certified_address(settings, login, port, "blogdata"))
@@ -92,18 +87,7 @@ def refused(url: str) -> str:
 
 
 def files_of(known: Certificates, login: str) -> dict[str, str]:
-    """Return the parameters of an address for the files of a login."""
     return {"sslcert": str(known.certificate(login)), "sslkey": str(known.key(login))}
-
-
-def ended_certificate(settings: Settings, folder: Path) -> dict[str, str]:
-    """Make a certificate of the deployment's authority that has ended."""
-    current = postgres.certificates(settings)
-    ended = replace(current, folder=folder, logins=(WRITER,))
-    shutil.copytree(current.folder, folder)
-    ended.certificate("server").unlink()
-    keep(ended, datetime.now(timezone.utc) - VALID - DAY)
-    return files_of(ended, WRITER)
 
 
 def test_a_login_shows_its_certificate_and_no_password(certified: Settings, tmp_path: Path) -> None:
@@ -116,15 +100,18 @@ def test_a_login_shows_its_certificate_and_no_password(certified: Settings, tmp_
         hashed = connection.execute("SELECT count(rolpassword) FROM pg_authid WHERE rolname ~ '^blogdata_'").fetchone()
     assert hashed == (0,), "no login of a role has a password"
 
-    ended = ended_certificate(certified, tmp_path / "ended")
+    known = postgres.certificates(certified)
+    ended = replace(known, folder=tmp_path / "ended", logins=(WRITER,))
+    shutil.copytree(known.folder, ended.folder)
+    ended.certificate("server").unlink()
+    keep(ended, datetime.now(timezone.utc) - VALID - DAY)
     stranger = Certificates(folder=tmp_path / "stranger", hosts=("127.0.0.1",), logins=(WRITER,))
     keep(stranger, datetime.now(timezone.utc))
-    strangers_authority = str(stranger.certificate("authority"))
     cases: list[tuple[dict[str, str], str]] = [
-        (files_of(postgres.certificates(certified), ANALYST), "certificate authentication failed"),
+        (files_of(known, ANALYST), "certificate authentication failed"),
         (files_of(stranger, WRITER), "unknown ca"),
-        (ended, "certificate expired"),
-        ({"sslrootcert": strangers_authority}, "certificate verify failed"),
+        (files_of(ended, WRITER), "certificate expired"),
+        ({"sslrootcert": str(stranger.certificate("authority"))}, "certificate verify failed"),
         ({"sslcert": "", "sslkey": ""}, ""),
         ({"sslcert": "", "sslkey": "", "password": "guessed"}, ""),
         ({"sslmode": "disable"}, ""),

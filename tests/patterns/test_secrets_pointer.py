@@ -1,7 +1,3 @@
-"""Secrets are named, and their values fetched from files when they are used."""
-
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -69,7 +65,7 @@ def test_a_replaced_key_is_read_again_while_a_job_runs(tmp_path: Path, later: st
         key = SecretInUse(secrets.pointer(settings, "partner"))
         (tmp_path / "secrets" / "partner").write_text(later)
         partner.answers = [(401, {}), (422, {})]
-        error, said = {"old": (KeyRefused, "the key: status 401"), "new": (Refused, "1 records: status 422")}[later]
+        error, said = {"old": (KeyRefused, "the key: status 401"), "new": (Refused, "a request: status 422")}[later]
         target = HttpTarget(partner.address, key=key, timeout=5, record=asdict)
         with target, pytest.raises(error, match=said):
             target.send([Delivery(id="d", key="k", sequence=1, payload="{}")])

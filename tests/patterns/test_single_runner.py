@@ -1,7 +1,3 @@
-"""Periods that depend on each other run one at a time and in order; a failure stops the later ones."""
-
-from __future__ import annotations
-
 from contextlib import nullcontext
 from datetime import date, timedelta
 
@@ -45,7 +41,6 @@ def test_nothing_runs_after_a_failed_day(asked: set[str], failing: set[str]) -> 
 
 
 def test_days_that_become_due_run_in_their_turn() -> None:
-    """An old day makes all later days of the table due."""
     days = [*MANY[1:4]]
     assert in_turn([MANY[1]], lambda left: days, lambda day: days.pop(0)) == [*MANY[1:4]]
 

@@ -1,7 +1,3 @@
-"""SLA Misses Detector: a slow job is distinguished from a late input, before and after publication."""
-
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 

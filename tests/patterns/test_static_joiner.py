@@ -1,7 +1,3 @@
-"""Every fact appears once, joined with the version that was valid at its time."""
-
-from __future__ import annotations
-
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -53,7 +49,6 @@ def test_a_boundary_fact_gets_the_version_that_begins(spark: Any) -> None:
 
 
 def test_the_account_refuses_a_doubled_fact(spark: Any, tmp_path: Path) -> None:
-    """As in silver.visits_enriched, where the join relies on disjoint versions of users."""
     history = versions(spark, ("old", 1, 7), ("new", 5, 20))
     into = target(tmp_path, contract=declared("silver.joined", "fact INT, login STRING, known BOOLEAN"))
     rows = joined(facts(spark, 2, 6), history).select("fact", "login", "known")

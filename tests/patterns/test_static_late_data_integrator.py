@@ -1,7 +1,3 @@
-"""A fixed lookback: the partitions a run adds, the merge of several replays, and final partitions."""
-
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,3 @@
-"""Two tables appear together: readers never see one without the other, whatever happens between the two commits."""
-
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +23,6 @@ BESIDE = declared(
     partitioning=CONTRACT.partitioning,
     write=AppearsWith(main=MAIN.dataset),
 )
-pytestmark = pytest.mark.matrix(4)
 
 
 class World:
@@ -38,7 +33,6 @@ class World:
         self.lake = Lake(root=str(root))
 
     def write(self, rows: int, run: str, *, without: int = -1, probe: Probe | None = None) -> dict[str, Commit]:
-        """Publish the first N clicks; a dispute may be left out."""
         frame = clicks(self.spark, rows)
         companion = Companion(
             contract=BESIDE,
@@ -63,13 +57,7 @@ def disputes_among(rows: int) -> set[int]:
     return {click for click in range(rows) if click % 3 == 2}
 
 
-sixty = copies_of(lambda spark, root: World(spark, root).write(60, "one"))
-
-
-@pytest.fixture
-def world(spark: Any, sixty: Path) -> World:
-    """A lake with the first sixty clicks, published by run one."""
-    return World(spark, sixty)
+world = copies_of(lambda spark, root: World(spark, root).write(60, "one"), World)
 
 
 def test_both_tables_appear_with_their_accounts(world: World) -> None:
@@ -110,7 +98,6 @@ def test_readers_complete_a_crash_after_the_commit(world: World, probe: Probe) -
 
 
 def test_readers_never_see_one_table_without_the_other(world: World) -> None:
-    """While runs publish, somebody looks, again and again, at both tables."""
     seen, done = list[tuple[set[int], set[int]]](), threading.Event()
 
     def read() -> None:

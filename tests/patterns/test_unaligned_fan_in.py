@@ -1,7 +1,3 @@
-"""Unaligned Fan-In: a period is computed at its deadline from what is there, and again when the rest arrives."""
-
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -29,7 +25,6 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def delivered(lake: Lake, hours: Sequence[str]) -> dict[str, int]:
-    """Publish hours of visits; return the versions of the report's inputs."""
     read = bronze(lake, {hour: {hour: 1} for hour in hours})
     letters = publish(
         lake, "bronze.dead_letters", "arrival_hour", dict.fromkeys(hours, 0), inputs={"bronze.visits": read}
@@ -42,7 +37,6 @@ def reported(lake: Lake, day: str, inputs: dict[str, int]) -> None:
 
 
 def runs(lake: Lake, now: str, scope: Scope = Scope.READY) -> list[str]:
-    """List the days whose report runs by itself at a given time."""
     with pytest.MonkeyPatch.context() as clock:
         clock.setattr("blogdata.planning.clock.now", lambda: datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
         look = Snapshot(Path(lake.root).parent / "landing", EventLog(lake))

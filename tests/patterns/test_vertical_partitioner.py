@@ -1,7 +1,3 @@
-"""A wide column is stored apart, and a view shows each row as it was: once, whatever happens to the other table."""
-
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module

@@ -1,7 +1,3 @@
-"""The first row of an identity wins, deterministically, and every other row is counted."""
-
-from __future__ import annotations
-
 import random
 from typing import Any
 
@@ -27,7 +23,6 @@ def winners_of(frame: DataFrame) -> DataFrame:
 
 
 def random_rows(count: int) -> list[Row]:
-    """Draw rows in the order in which they arrived."""
     draw = random.Random(5)
     hours = sorted(draw.choices("0123", k=count))
     return [

@@ -28,7 +28,7 @@ from blogdata.landing.suppression_list import SECRET
 from blogdata.operate import config, secrets
 from blogdata.privacy import forget
 from blogdata.privacy.file_search import search
-from blogdata.privacy.journal import CERTIFICATES, Erasure, Journal
+from blogdata.privacy.forget import CERTIFICATES, Erasure, Journal
 from blogdata.runs import turns
 from blogdata.table.lake import Lake
 from lineage.command_line import Said

@@ -11,8 +11,9 @@ from blogdata.operate.config import LogSettings
 from blogdata.privacy import erasure_plan
 from blogdata.privacy.persons import Match
 from blogdata.table.lake import Lake
-from published import publish
-from unit.test_expired import H, expired, hours, lake, planner
+from published import planner, publish
+from unit.conftest import lake
+from unit.test_expired import ONE_DAY, H, expired, hours
 
 __all__ = ["lake"]
 
@@ -29,7 +30,7 @@ def test_rows_in_partitions_whose_inputs_have_expired_are_named(lake: Lake) -> N
     def left(user: str) -> Mapping[str, str]:
         persons = Identifiers(user_ids=frozenset({user}))
         found = Match(persons=persons, shared=frozenset(), unknown=frozenset())
-        return erasure_plan.look(planner(lake), [], found, logs=LogSettings()).left
+        return erasure_plan.look(planner(lake, ONE_DAY), [], found, logs=LogSettings()).left
 
     assert left("a") == {}
     assert set(expired(lake, 1)) == {"silver.visits"}

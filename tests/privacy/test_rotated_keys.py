@@ -37,6 +37,7 @@ def test_a_rotation_that_was_killed_goes_on(
     monkeypatch.setenv("BLOGDATA_HOME", str(made.settings.home))
     wanted = [VISITS, *OF_USERS, WEEKLY]
     deliver(made, "2026-01-05", {"a": "ann", "b": "bob"})
+    deliver(made, "2026-01-06", {"a": "eve", "b": "ann"})
     for hour, at in (("10", "10:50"), ("11", "11:10")):
         land_log(made, hour, at, 1, 2)
         made.land(f"2026-01-05T{hour}", [event(at, f"/of-{hour}")])
@@ -63,7 +64,7 @@ def test_a_rotation_that_was_killed_goes_on(
     ids = set(made.rows(VISITS, "visit_id"))
     assert set(made.rows("silver.visits_enriched", "visit_id")) == ids, "also of what was computed from them"
     (made.settings.home / "secrets" / VISITOR_KEY).unlink()
-    deliver(made, "2026-01-06", {"a": "ann", "b": "bob"})
+    deliver(made, "2026-01-07", {"a": "eve", "b": "ann"})
     versions = sorted(made.rows("silver.users", "user_id"))
     assert made.run(for_=wanted).problems == [], "the first version is needed by nobody"
     assert sorted(made.rows("silver.users", "user_id")) == versions, "nobody got another version"

@@ -13,10 +13,12 @@ from blogdata.runs.refresh_request import Request
 from quality.contracts import GRAPH
 
 MOST = 20
-Work = Callable[[Sequence[str]], None]
+Work = Callable[[Sequence[str]], Done | None]
 
 
-def step(lake: LakeResource, dataset: str, work: Work, **asked: object) -> list[list[str]]:
+def step(
+    lake: LakeResource, dataset: str, work: Work, instance: dg.DagsterInstance | None = None, /, **asked: object
+) -> list[list[str]]:
     """Run the step of a dataset with `work` as its computation; return the partitions of each commit."""
     batches: list[list[str]] = []
 
@@ -24,8 +26,7 @@ def step(lake: LakeResource, dataset: str, work: Work, **asked: object) -> list[
         def _computed(self, task: Task, keys: Sequence[str]) -> Done:
             batches.append(list(keys))
             assert len(batches) < MOST, "for ever"
-            work(keys)
-            return Done()
+            return work(keys) or Done()
 
     @dg.op(required_resource_keys={"lake", "request"})
     def once(context: dg.OpExecutionContext) -> None:
@@ -35,5 +36,5 @@ def step(lake: LakeResource, dataset: str, work: Work, **asked: object) -> list[
     def alone() -> None:
         once()
 
-    alone.execute_in_process(resources={"lake": lake, "request": Request.model_validate(asked)})
+    alone.execute_in_process(resources={"lake": lake, "request": Request.model_validate(asked)}, instance=instance)
     return batches

@@ -13,7 +13,6 @@ import yaml
 import published
 from blogdata.cli import ui_command
 from blogdata.operate import config, dagster_home
-from blogdata.operate.config import PostgresSettings, Settings
 from blogdata.runs.checks import LEDGER
 from blogdata.runs.computation import Done
 from blogdata.runs.driver import Driver
@@ -22,7 +21,6 @@ from blogdata.runs.names import asset_key
 from definitions import build
 from quality.contracts import CONTRACTS
 
-NOWHERE = Path("/nowhere")
 LANDED, LATE_ONLY, MISSING, LAST = "2026-01-05T03", "2026-01-05T01", "2026-01-05T02", "2026-01-05T04"
 
 
@@ -56,10 +54,8 @@ def refusal(definitions: dg.Definitions, key: dg.AssetKey, **launched: object) -
     return str(failed.step_failure_data.user_failure_data)
 
 
-@pytest.mark.parametrize("url", ["", "postgresql://nowhere/nothing"])
-def test_definitions_load_with_and_without_a_database(url: str) -> None:
-    settings = Settings(home=NOWHERE, landing=NOWHERE, lake=NOWHERE, jars=NOWHERE, postgres=PostgresSettings(url=url))
-    dg.Definitions.validate_loadable(build(settings))
+def test_definitions_load(lake: LakeResource) -> None:
+    dg.Definitions.validate_loadable(defined(lake))
 
 
 def test_the_workspace_and_the_ui_call_a_location_the_same() -> None:

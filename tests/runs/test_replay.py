@@ -18,7 +18,7 @@ from blogdata.runs.lake_resource import LakeResource
 from declared import by_grain, computed_from
 from published import bronze, deployment, publish
 from quality.contracts import CONTRACTS
-from sensors import replay
+from sensors import jobs
 
 HOUR = "2026-01-05T03"
 HOUR_AGAIN = {"dataset": "silver.visits", "partitions": HOUR}
@@ -46,7 +46,7 @@ def ran(lake: LakeResource, config: Mapping[str, Any], problems: Sequence[str] =
 
     runs = dg.ResourceDefinition.hardcoded_resource(lambda command: SimpleNamespace(run_plan=run_plan))
     unused = dict.fromkeys(("spark", "deployment"), dg.ResourceDefinition.none_resource())
-    result = replay.job.execute_in_process(
+    result = jobs.replay.execute_in_process(
         resources={"lake": lake, RUNS: runs, **unused},
         run_config={"ops": {"do_replay": {"config": dict(config)}}},
         raise_on_error=False,

@@ -14,17 +14,20 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from assets.streams.live_visits import STREAM
 from blogdata.contract.partitions import Grain, key_of, start_of
 from blogdata.errors.finding import Finding, Severity
+from blogdata.patterns.error_management.checkpointer import open_checkpoint
 from blogdata.planning.arrivals import Arrivals
 from blogdata.planning.snapshot import landed
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.names import asset_key
 from blogdata.watch import detectors
 from blogdata.watch.findings import standing
-from blogdata.watch.reading import FLOW, LAG, QUIET, SLA, UNKNOWN
+from blogdata.watch.lag_detector import BEHIND
+from blogdata.watch.reading import FLOW, LAG, QUIET, SLA, UNKNOWN, Reading
 from blogdata.watch.timely_checks import deployment_of
-from published import bronze, enriched, land, publish, silver
+from published import bronze, enriched, land, publish, read_by_stream, silver
 from quality.contracts import EVERY
 from sensors import watching as sensor
 
@@ -206,3 +209,25 @@ def test_an_hour_with_a_refused_link_is_overdue(lake: LakeResource) -> None:
     (land(lake, "visits", H[3], {"a.json": "{}\n"}) / "b.json").symlink_to("/etc/passwd")
     (lake.landing_path / "visits" / "date=2026-01-06").symlink_to("/etc")
     assert missing(lake) == {"entry": [H[3], "2026-01-06"]}
+
+
+def test_a_stream_that_is_not_run_lags(lake: LakeResource) -> None:
+    """Files that no committed batch of a stream has read, since the landing of the oldest."""
+    now, contract = datetime.now(timezone.utc), EVERY["bronze.visits_live"]
+    names = [f"{name}.json" for name in "abc"]
+    folder = land(lake, "visits", H[10], dict.fromkeys([*names, ".hidden.json", "access.log"], ""))
+    first, second, third = (folder / name for name in names)
+
+    def lag(moment: datetime) -> Reading:
+        return detectors.lag(deployment_of(lake, moment), contract)
+
+    # Without a checkpoint the stream is not in use.
+    assert lag(now + timedelta(hours=1)).verdict == UNKNOWN
+    checkpoint = open_checkpoint(lake.checkpoints_path, STREAM.spec(lake.landing_path))
+    read_by_stream(checkpoint, first, second, planned=2, committed=1)
+    assert not lag(now + timedelta(minutes=4)).stands
+    reading = lag(now + timedelta(minutes=6))
+    assert (reading.verdict, reading.figures["behind"]) == (BEHIND, 2)
+    assert "2 files of visits are not read (date=2026-01-05/hour=10)" in reading.what
+    read_by_stream(checkpoint, first, second, third, planned=3, committed=3)
+    assert lag(now + timedelta(hours=1)).value == 0

@@ -9,13 +9,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from blogdata.planning.plan import Planner
-from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope
 from blogdata.runs.lake_resource import DeploymentResource, LakeResource
 from declared import DAILY, WEEKLY
-from published import enriched, publish
-from quality.contracts import GRAPH
+from published import enriched, publish, stale
 from sensors.schedules import schedules
 
 HOURLY = "silver.visits_enriched"
@@ -34,8 +31,7 @@ def ended(lake: LakeResource, dataset: str, *moment: int) -> list[str]:
     """Return the partitions that a scheduled run computes at a given time."""
     with pytest.MonkeyPatch.context() as clock:
         clock.setattr("blogdata.planning.clock.now", lambda: datetime(*moment, tzinfo=timezone.utc))  # type: ignore[misc, arg-type]
-        planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events), scope=Scope.ENDED)
-        return list(planner.stale(GRAPH.task_of(dataset)))
+        return stale(lake.lake, dataset, Scope.ENDED)
 
 
 def test_a_schedule_requests_its_datasets_in_one_run() -> None:

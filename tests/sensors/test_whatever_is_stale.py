@@ -25,12 +25,11 @@ from blogdata.landing.log_splitter import split_by_hour
 from blogdata.ledger import faults
 from blogdata.operate import config
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
-from blogdata.planning.plan import Planner
-from blogdata.planning.snapshot import Snapshot, landed
+from blogdata.planning.snapshot import landed
 from blogdata.planning.staleness import Scope
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.refresh_request import JOB
-from published import bronze, enriched, land, publish, silver
+from published import bronze, enriched, land, planner, publish, silver
 from quality.contracts import GRAPH
 from sensors import refresh
 from sensors.run_requests import ABOUT, UNDER_WAY
@@ -51,13 +50,12 @@ def request(data: Any) -> dict[str, Any]:
 
 
 def ready(lake: LakeResource) -> dict[str, list[str]]:
-    planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events), scope=Scope.READY)
-    return {main: list(found) for main, found in planner.all_stale().items()}
+    return {main: list(found) for main, found in planner(lake.lake, scope=Scope.READY).all_stale().items()}
 
 
 def fail(lake: LakeResource, dataset: str, key: str) -> None:
     """Record a permanent failure of a partition with its current inputs."""
-    states = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events)).stale(GRAPH.task_of(dataset))
+    states = planner(lake.lake).stale(GRAPH.task_of(dataset))
     faults.record(lake.events, dataset, {key: PlatformError(what="torn", where=key, next_step="land it again")}, states)
 
 

@@ -63,9 +63,6 @@ BACKFILL = """mutation LaunchPartitionBackfill($p: LaunchBackfillParams!) {
 }"""
 RUNS_OF = "query($filter: RunsFilter!) { runsOrError(filter: $filter) { ... on Runs { results { runId } } } }"
 CANCEL = "mutation($id: String!) { cancelPartitionBackfill(backfillId: $id) { __typename } }"
-STALE = """query($key: AssetKeyInput!, $partition: String) {
-  assetNodeOrError(assetKey: $key) { ... on AssetNode { staleStatus(partition: $partition) } }
-}"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,10 +137,6 @@ class Buttons:
         canceled = self._served.ask(CANCEL, id=launched["backfillId"])["cancelPartitionBackfill"]
         assert canceled["__typename"] == "CancelBackfillSuccess", canceled
         return None
-
-    def stale(self, key: Key, partition: str | None = None) -> str:
-        """Return the status that an asset's page, or its page of a partition, shows."""
-        return str(self._served.ask(STALE, key={"path": key}, partition=partition)["assetNodeOrError"]["staleStatus"])
 
     def runs_of(self, backfill: str, seconds: float = 120) -> list[str]:
         """List the runs of a backfill, once the daemon has had its turn."""

@@ -27,14 +27,6 @@ LAUNCH = (
     "mutation($p: ExecutionParams!) { launchRun(executionParams: $p) { __typename "
     "... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }"
 )
-SWITCH = (
-    "mutation($s: SensorSelector!) { startSensor(sensorSelector: $s) "
-    "{ __typename ... on Sensor { sensorState { id } } ... on PythonError { message } } }"
-)
-SWITCH_OFF = (
-    "mutation($id: String!) { stopSensor(id: $id) "
-    "{ ... on StopSensorMutationResult { instigationState { status } } ... on PythonError { message } } }"
-)
 
 
 @dataclass(kw_only=True)

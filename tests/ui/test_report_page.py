@@ -36,7 +36,7 @@ def page(tmp_path_factory: pytest.TempPathFactory, views: list[View]) -> Path:
     """A report of forty days, one of whose pages has a hostile name."""
     home = tmp_path_factory.mktemp("reported")
     lake = published.deployment(home)
-    write(lake, views)
+    write(lake.lake, views)
     published.bronze(lake.lake, {LAST: {LAST: 3}})
     report.write(report.compute(config.load({"BLOGDATA_HOME": str(home)})), home / FILE)
     return home / FILE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -16,14 +15,13 @@ from assets.stream_inputs import streamed_inputs
 from assets.streams.live_visits import STREAM
 from blogdata.contract.contract import Edge
 from blogdata.contract.partitions import Grain
-from blogdata.landing.readiness_marker import LandingZone
 from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
 from blogdata.patterns.error_management.checkpointer import open_checkpoint
 from blogdata.planning.arrivals import Arrivals, warnings
-from blogdata.planning.expired import InputExpired, PartitionExpired, expires, refusals
+from blogdata.planning.expired import PartitionExpired, expires, refusals
 from blogdata.planning.graph import Graph
-from blogdata.planning.plan import ASKED, Planner
+from blogdata.planning.plan import ASKED
 from blogdata.planning.reach import Landed
 from blogdata.planning.snapshot import Snapshot, StreamedInput
 from blogdata.privacy import retention as operation
@@ -33,7 +31,7 @@ from blogdata.runs.lake_resource import LakeResource
 from blogdata.table import expiry as lake_expiry
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
-from published import days, deployment, land, publish
+from published import days, deployment, land, planner, publish, read_by_stream
 from quality.contracts import CONTRACTS, GRAPH
 from simulated import Killed
 
@@ -54,11 +52,6 @@ def graph(**kept: int) -> Graph:
 
 
 ONE_DAY = graph(bronze__visits=1, silver__visits=1)
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(root=str(tmp_path))
 
 
 def hours(lake: Lake, dataset: str, column: str, rows: Mapping[str, int], **info: Any) -> int:
@@ -88,18 +81,13 @@ def published(lake: Lake) -> Lake:
     return lake
 
 
-def planner(lake: Lake, lineage: Graph = ONE_DAY) -> Planner:
-    return Planner(graph=lineage, look=Snapshot(Path(lake.root) / "landing", EventLog(lake)))
-
-
 def retention(lake: Lake, lineage: Graph) -> Retention:
-    zone = LandingZone.of(Path(lake.root) / "landing")
-    return Retention(events=EventLog(lake), zone=zone, graph=lineage, run=RUN)
+    return Retention(events=EventLog(lake), zone=planner(lake).look.zone, graph=lineage, run=RUN)
 
 
 def expired(lake: Lake, hours_later: int, lineage: Graph = ONE_DAY) -> Mapping[str, Mapping[str, int]]:
     """Expire what is over some hours after the end of the day; return rows by dataset and partition."""
-    return retention(lake, lineage).expire(DAY + timedelta(hours=hours_later)).rows_of
+    return retention(lake, lineage).expire(DAY + timedelta(hours=hours_later))[0]
 
 
 def balanced(lake: Lake, dataset: str) -> dict[str, tuple[int, dict[str, int]]]:
@@ -117,7 +105,7 @@ def test_partitions_leave_when_their_retention_is_over_counted_from_their_end(pu
     before, stale = published.versions(["bronze.visits", "silver.visits"]), planned(published)
     assert expired(published, 0) == {}
     over = {"silver.visits": {H[0]: 4}, "bronze.visits": {H[0]: 3}}
-    assert retention(published, ONE_DAY).expire(DAY + timedelta(hours=1), only_plan=True).rows_of == over
+    assert retention(published, ONE_DAY).expire(DAY + timedelta(hours=1), only_plan=True)[0] == over
     assert published.versions(["bronze.visits", "silver.visits"]) == before, "a dry run only tells"
     assert expired(published, 1) == over
     assert balanced(published, "silver.visits") == {H[0]: (0, {"expired": 4}), H[1]: (4, {}), H[2]: (5, {})}
@@ -156,7 +144,7 @@ def test_a_late_row_of_an_expired_hour_makes_nothing_stale_and_stays_where_it_ar
 def test_a_day_of_expired_hours_is_not_computed_again(published: Lake) -> None:
     dataset, lineage = "gold.page_stats", graph(silver__visits_enriched=1)
     assert expired(published, 1, lineage) == {"silver.visits_enriched": {H[0]: 4}}
-    with pytest.raises(InputExpired, match="2026-01-05 stays as it is") as refused:
+    with pytest.raises(PartitionExpired, match="2026-01-05 stays as it is") as refused:
         planner(published, lineage).resolve_keys(dataset, "2026-01-05")
     assert f"blogdata ledger {dataset}" in str(refused.value)
     plan = planner(published, lineage).plan_of_replay({"silver.visits": {H[1]: ASKED}})
@@ -168,12 +156,13 @@ def test_the_hour_after_an_expired_one_is_not_computed_without_what_was_pending(
     hours(lake, "silver.sessions", "event_hour", {H[0]: 1, H[1]: 1, H[2]: 1})
     assert expired(lake, 1, lineage) == {"silver.sessions": {H[0]: 1}}
     found = refusals(planner(lake, lineage).look, lineage, lineage.task_of("silver.sessions"), H[:3])
-    assert {key: type(error) for key, error in found.items()} == {H[0]: PartitionExpired, H[1]: InputExpired}
+    assert [*found] == H[:2]
+    assert "which it is computed from, has expired" in found[H[1]].what
 
 
 def test_what_is_asked_for_by_name_is_refused_with_the_reason_and_the_remedy(published: Lake) -> None:
     expired(published, 1)
-    one = planner(published)
+    one = planner(published, ONE_DAY)
     with pytest.raises(PartitionExpired) as refused:
         one.resolve_keys("silver.visits", f"{H[0]},{H[1]}")
     assert f"{H[0]} has expired: its rows have left the table" in str(refused.value)
@@ -271,7 +260,7 @@ def test_files_that_landed_again_after_they_expired_stay_and_are_not_taken_in(ho
     land(home, "visits", H[0], {"visits.json": "another line"})
     assert f"{FIRST}/visits.json" in kept(home, 1)
     lineage = graph(bronze__visits=1)
-    one = Planner(graph=lineage, look=Snapshot(home.landing_zone, home.events))
+    one = planner(home.lake, lineage)
     contract = lineage.contracts["bronze.visits"]
     assert one.stale(lineage.task_of("bronze.visits")) == {}
     assert warnings([contract], Snapshot(home.landing_zone, home.events), DAY - timedelta(hours=22)) == [
@@ -283,16 +272,9 @@ def test_files_that_landed_again_after_they_expired_stay_and_are_not_taken_in(ho
 def test_files_that_a_stream_has_not_read_yet_stay(home: LakeResource) -> None:
     streams = streamed_inputs(home.checkpoints_path)
     checkpoint = open_checkpoint(home.checkpoints_path, STREAM.spec(home.landing_path))
-    root = Path(checkpoint.location)
-    (root / "sources" / "0").mkdir(parents=True)
-    (root / "metadata").write_text('{"id":"0a1b2c3d-0000-0000-0000-000000000000"}')
+    read_by_stream(checkpoint, planned=0, committed=0)
     assert f"{FIRST}/visits.json" in kept(home, 1, streams)
-    for kind, batch in (("offsets", 'v1\n{"batchTimestampMs":0}\n{"logOffset":0}'), ("commits", "v1\n{}")):
-        (root / kind).mkdir()
-        (root / kind / "0").write_text(batch)
-    path = home.landing_path / "visits" / FIRST / "visits.json"
-    entry = json.dumps({"path": f"file://{path}", "timestamp": 0, "batchId": 0})
-    (root / "sources" / "0" / "0").write_text(f"v1\n{entry}")
+    read_by_stream(checkpoint, home.landing_path / "visits" / FIRST / "visits.json", planned=1, committed=1)
     assert kept(home, 1, streams) == SECOND_ONLY
 
 

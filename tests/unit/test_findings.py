@@ -14,11 +14,10 @@ from blogdata.ledger import faults
 from blogdata.ledger.events import Event
 from blogdata.patterns.quality.offline_observer import Profile, event_of
 from blogdata.planning.clock import now
-from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Observed, Snapshot
 from blogdata.table.faults import LogDamaged
 from blogdata.watch import findings
-from published import deployment, enriched, land, publish
+from published import deployment, enriched, land, planner, publish
 from quality.contracts import GRAPH
 
 
@@ -43,7 +42,7 @@ def test_hours_that_wait_for_one_reason_are_one_finding(tmp_path: Path) -> None:
     hours = [f"2026-01-05T{hour:02d}" for hour in range(3)]
     for hour in hours:
         land(lake, "visits", hour, {"a.json": "{}\n"})
-    stale = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events)).stale(GRAPH.task_of("bronze.visits"))
+    stale = planner(lake.lake).stale(GRAPH.task_of("bronze.visits"))
     gone, torn = (PlatformError(what=what, where="here", next_step="mend it") for what in ("gone", "torn"))
     faults.record(lake.events, "bronze.visits", {**dict.fromkeys(hours, gone), hours[1]: torn}, stale)
     seen = Observed(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events), now=now())

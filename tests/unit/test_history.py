@@ -13,7 +13,7 @@ from blogdata.contract.partitions import Grain, between, finer, key_of
 from blogdata.operate.config import Settings
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.names import asset_key
-from blogdata.runs.zone import Span, span
+from blogdata.runs.zone import days_of
 from definitions import build
 from published import deployment, land, publish, silver
 
@@ -23,10 +23,6 @@ HOURLY, DAILY, WEEKLY = "silver.visits", "gold.page_stats", "gold.visits_weekly"
 @pytest.fixture
 def home(tmp_path: Path) -> LakeResource:
     return deployment(tmp_path / "home")
-
-
-def days_of(home: LakeResource, *, configured: str | None = None, to_now: bool = False) -> Span:
-    return span(home.landing_path, home.events, configured=configured, to_now=to_now)
 
 
 def land_hour(home: LakeResource, key: str) -> None:
@@ -51,7 +47,7 @@ def test_published_data_move_both_ends_but_their_week_does_not(home: LakeResourc
     publish(home.lake, "gold.visits_weekly", "week", {"2026-01-05": 3})
     for dataset in ("silver.visits", "gold.visits_weekly"):
         assert home.events.publications(dataset), "the log has recorded it"
-    assert days_of(home) == Span(first="2026-01-07", last="2026-01-09")
+    assert days_of(settings_of(home)) == ("2026-01-07", "2026-01-09")
 
 
 def test_partitions_end_where_the_data_do_rounded_up(home: LakeResource) -> None:
@@ -68,7 +64,6 @@ def test_partitions_end_where_the_data_do_rounded_up(home: LakeResource) -> None
     assert keys(settings, DAILY) == list(between("2026-01-07", "2026-01-12", Grain.DAY))
     assert keys(settings, WEEKLY) == ["2026-01-05", "2026-01-12"]
     # Datasets that run by themselves have a partition for each hour until now.
-    assert days_of(home, to_now=True) == Span(first="2026-01-07", last=None)
     automatic = replace(settings, run_automatically=True)
     assert keys(automatic, DAILY)[-1] == key_of(datetime.now(timezone.utc), Grain.DAY)
     assert keys(automatic, DAILY)[0] == "2026-01-07"

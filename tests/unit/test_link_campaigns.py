@@ -36,15 +36,6 @@ def test_a_query_has_its_campaign(query: str, campaign: str | None) -> None:
     assert link_campaigns.campaign_of(query) == campaign
 
 
-@pytest.mark.parametrize(
-    ("page", "campaign"),
-    [
-        ("/a?utm_source=b", "b / - / -"),
-        ("/a?c?utm_source=b", None),
-        ("/utm_source=b", None),
-        ("/a?", None),
-        ("?", None),
-    ],
-)
-def test_a_page_has_the_campaign_of_its_query(page: str, campaign: str | None) -> None:
-    assert link_campaigns.campaign_of_page(page) == campaign
+def test_a_page_has_the_campaign_of_its_query() -> None:
+    assert link_campaigns.campaign_of_page("/a?utm_source=b") == "b / - / -"
+    assert {*map(link_campaigns.campaign_of_page, ("/a?c?utm_source=b", "/utm_source=b", "/a?", "?"))} == {None}

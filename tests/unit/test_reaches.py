@@ -19,6 +19,7 @@ from blogdata.contract.schema import Partitioning
 from blogdata.planning.reaches import Carried, Ended, Span
 from quality.contracts import CONTRACTS
 from quality.contracts.visits_model import DEVICES, VIEWS
+from toy import entry
 
 
 @dataclass
@@ -28,8 +29,7 @@ class Look:
     entries: list[Entry] = field(default_factory=list)
 
     def publish(self, dataset: str, version: int, *keys: str, rows: int = 1, **info: Any) -> None:
-        given: Any = {"dataset": dataset, "version": version, "rows_in": rows, "rows_out": rows, "reasons": {}, **info}
-        self.entries += [Entry(partition=key, **given) for key in keys]
+        self.entries += [entry(dataset, key, version, rows, **info) for key in keys]
 
     def published(self, dataset: str) -> Mapping[str, Entry]:
         return {entry.partition: entry for entry in self.history(dataset)}

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,6 +21,7 @@ from blogdata.planning.reach import SAME, WITHIN, EventsOf
 from blogdata.planning.snapshot import Snapshot
 from blogdata.table.lake import Lake
 from quality.contracts import CONTRACTS
+from toy import entry
 
 HOUR = "2026-01-05T02"
 ARRIVALS = tuple(f"2026-01-05T{hour:02}" for hour in range(5))
@@ -47,8 +47,7 @@ def arrival(key: str, version: int, rows: int) -> Entry:
 
 
 def integrated(rows: int, seen: int) -> Entry:
-    figures: dict[str, Any] = {"rows_in": rows, "rows_out": rows, "reasons": {}, "inputs": {EDGE.above: seen}}
-    return Entry(dataset=EDGE.below.dataset, partition=HOUR, version=seen, **figures)
+    return entry(EDGE.below.dataset, HOUR, seen, rows, inputs={EDGE.above: seen})
 
 
 arrived = st.tuples(st.sampled_from(ARRIVALS), st.integers(0, 2))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import published
 from blogdata.planning.graph import LANDING
-from blogdata.planning.plan import ASKED, Planner
-from blogdata.planning.snapshot import Snapshot, awaited, landed_tables
+from blogdata.planning.plan import ASKED
+from blogdata.planning.snapshot import awaited, landed_tables
 from blogdata.runs.lake_resource import LakeResource
 from declared import OF_COMPLETE_WEEKS
 from quality.contracts import CONTRACTS, GRAPH
@@ -23,10 +23,6 @@ KEYS = {"visits": HOUR, "ads": HOUR, "users": DAY, "devices": DAY}
 @pytest.fixture
 def home(tmp_path: Path) -> LakeResource:
     return published.deployment(tmp_path)
-
-
-def planner(home: LakeResource) -> Planner:
-    return Planner(graph=GRAPH, look=Snapshot(home.landing_zone, home.events))
 
 
 def land(home: LakeResource, *tables: str) -> None:
@@ -49,7 +45,7 @@ def test_waiting_datasets_name_their_missing_inputs(landed: set[str]) -> None:
 def test_a_replay_plans_nothing_that_has_no_source(home: LakeResource) -> None:
     land(home, "visits")
     published.bronze(home.lake, {HOUR: {HOUR: 1}})
-    plan = planner(home).plan_of_replay({"bronze.visits": {HOUR: ASKED}})
+    plan = published.planner(home.lake).plan_of_replay({"bronze.visits": {HOUR: ASKED}})
     # An unpublished hour has no access log lines yet whose requests a day could count, and no week has ended.
     planned = GRAPH.with_input([f"{LANDING}visits"]) - {"gold.requests_daily"} - OF_COMPLETE_WEEKS
     assert {name for run in plan.runs for name in run.datasets} == planned
@@ -57,7 +53,7 @@ def test_a_replay_plans_nothing_that_has_no_source(home: LakeResource) -> None:
 
 def test_a_person_is_told_what_has_not_landed(home: LakeResource) -> None:
     land(home, "visits")
-    look = planner(home).look
+    look = published.planner(home.lake).look
     assert landed_tables(GRAPH, look) == {f"{LANDING}visits"}
     assert awaited(GRAPH, look, "silver.visits_enriched") is None
     fault = awaited(GRAPH, look, "gold.campaign_stats")
@@ -65,4 +61,4 @@ def test_a_person_is_told_what_has_not_landed(home: LakeResource) -> None:
     assert fault.what == "nothing can be computed of gold.campaign_stats yet: nothing has landed of landing.ads"
     # Published hours count, even if their landed files are gone.
     published.publish(home.lake, "bronze.ads", "arrival_hour", {HOUR: 1})
-    assert awaited(GRAPH, planner(home).look, "gold.campaign_stats") is None
+    assert awaited(GRAPH, published.planner(home.lake).look, "gold.campaign_stats") is None

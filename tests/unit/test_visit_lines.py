@@ -56,45 +56,45 @@ VALID = {
     "astral plane": line(page="/\N{PILE OF POO}/é"),
 }
 
-REJECTED: dict[str, tuple[str | bytes, list[str]]] = {
-    "nothing": ("", ["empty_line"]),
-    "invalid bytes": (GOOD.encode().replace(b"/home", b"/caf\xe9\xff"), ["not_utf8"]),
-    "overlong encoding": (GOOD.encode().replace(b"/home", b"/\xc0\xaf"), ["not_utf8"]),
-    "five megabytes": (GOOD[:-1] + ',"x":"' + "x" * 5_000_000 + '"}', ["too_large"]),
-    "one byte too many": (GOOD[:-1] + ',"x":"' + "x" * (1_048_577 - len(GOOD.encode()) - 7) + '"}', ["too_large"]),
-    "too large for its bytes to matter": (b"\xff" * 1_048_577, ["too_large"]),
-    "cut in the middle": (GOOD[:60], ["truncated"]),
-    "cut after the first quote": ('{"', ["truncated"]),
-    "a whole event, then a cut one": (GOOD + GOOD[:30], ["truncated"]),
-    "cut with an inner brace last": (GOOD[:-1], ["not_json"]),
-    "two events": (GOOD + GOOD, ["not_json"]),
-    "an object closed twice": (GOOD + "}", ["not_json"]),
-    "an array": (f"[{GOOD}]", ["not_json"]),
-    "deep nesting in a cut line": (GOOD[:-1] + ',"x":' + "[" * 1500, ["truncated"]),
-    "deep nesting beside another object": ('{"x":' + "[" * 1500 + "]" * 1500 + "}{}", ["not_json"]),
-    "single quotes": ("{'visit_id': 'x'}", ["not_json"]),
-    "not a number": (GOOD[:-1] + ',"x":NaN}', ["not_json"]),
-    "byte order mark": ("\ufeff" + GOOD, ["not_json"]),
-    "an error inside a string whose rest happens to parse": (GOOD.replace('/home"', "/ho\t"), ["not_json"]),
-    "nesting beyond the parser": (GOOD[:-1] + ',"x":' + "[" * 1500 + "]" * 1500 + "}", ["not_json"]),
+REJECTED: dict[str, tuple[str | bytes, str]] = {
+    "nothing": ("", "empty_line"),
+    "invalid bytes": (GOOD.encode().replace(b"/home", b"/caf\xe9\xff"), "not_utf8"),
+    "overlong encoding": (GOOD.encode().replace(b"/home", b"/\xc0\xaf"), "not_utf8"),
+    "five megabytes": (GOOD[:-1] + ',"x":"' + "x" * 5_000_000 + '"}', "too_large"),
+    "one byte too many": (GOOD[:-1] + ',"x":"' + "x" * (1_048_577 - len(GOOD.encode()) - 7) + '"}', "too_large"),
+    "too large for its bytes to matter": (b"\xff" * 1_048_577, "too_large"),
+    "cut in the middle": (GOOD[:60], "truncated"),
+    "cut after the first quote": ('{"', "truncated"),
+    "a whole event, then a cut one": (GOOD + GOOD[:30], "truncated"),
+    "cut with an inner brace last": (GOOD[:-1], "not_json"),
+    "two events": (GOOD + GOOD, "not_json"),
+    "an object closed twice": (GOOD + "}", "not_json"),
+    "an array": (f"[{GOOD}]", "not_json"),
+    "deep nesting in a cut line": (GOOD[:-1] + ',"x":' + "[" * 1500, "truncated"),
+    "deep nesting beside another object": ('{"x":' + "[" * 1500 + "]" * 1500 + "}{}", "not_json"),
+    "single quotes": ("{'visit_id': 'x'}", "not_json"),
+    "not a number": (GOOD[:-1] + ',"x":NaN}', "not_json"),
+    "byte order mark": ("\ufeff" + GOOD, "not_json"),
+    "an error inside a string whose rest happens to parse": (GOOD.replace('/home"', "/ho\t"), "not_json"),
+    "nesting beyond the parser": (GOOD[:-1] + ',"x":' + "[" * 1500 + "]" * 1500 + "}", "not_json"),
     "nothing in it": (
         "{}",
-        ["missing_field:visit_id", "missing_field:event_time", "missing_field:user_id", "missing_field:page"],
+        "missing_field:visit_id missing_field:event_time missing_field:user_id missing_field:page",
     ),
-    "case matters": (GOOD.replace('"page"', '"Page"'), ["missing_field:page"]),
-    "the last of two keys is a number": (GOOD[:-1] + ',"user_id":5}', ["wrong_type:user_id"]),
-    "blank visit and user": (line(visit_id=" ", user_id="    "), ["missing_field:visit_id", "missing_field:user_id"]),
-    "an escaped space for a user": (GOOD.replace('"u1"', '"\\u0020"'), ["missing_field:user_id"]),
-    "empty among other faults": (line(visit_id="", page=5), ["missing_field:visit_id", "wrong_type:page"]),
-    "half a surrogate pair": (GOOD.replace("/home", "/\\ud83d"), ["wrong_type:page"]),
-    "text for privacy": (line(keep_private="true"), ["wrong_type:keep_private"]),
+    "case matters": (GOOD.replace('"page"', '"Page"'), "missing_field:page"),
+    "the last of two keys is a number": (GOOD[:-1] + ',"user_id":5}', "wrong_type:user_id"),
+    "blank visit and user": (line(visit_id=" ", user_id="    "), "missing_field:visit_id missing_field:user_id"),
+    "an escaped space for a user": (GOOD.replace('"u1"', '"\\u0020"'), "missing_field:user_id"),
+    "empty among other faults": (line(visit_id="", page=5), "missing_field:visit_id wrong_type:page"),
+    "half a surrogate pair": (GOOD.replace("/home", "/\\ud83d"), "wrong_type:page"),
+    "text for privacy": (line(keep_private="true"), "wrong_type:keep_private"),
     "escaped privacy": (
         GOOD.replace('"keep_private": false', '"keep\\u005fprivate": "no"'),
-        ["wrong_type:keep_private"],
+        "wrong_type:keep_private",
     ),
-    "time without offset": (line(event_time="2026-01-31T05:10:00"), ["invalid_time:event_time"]),
-    "the epoch": (line(event_time="1970-01-01T00:00:00Z"), ["impossible_time"]),
-    "a microsecond after tolerance": (line(event_time="2026-01-31T06:05:00.000001Z"), ["impossible_time"]),
+    "time without offset": (line(event_time="2026-01-31T05:10:00"), "invalid_time:event_time"),
+    "the epoch": (line(event_time="1970-01-01T00:00:00Z"), "impossible_time"),
+    "a microsecond after tolerance": (line(event_time="2026-01-31T06:05:00.000001Z"), "impossible_time"),
     "all reasons together": (
         line(
             visit_id=None,
@@ -104,15 +104,8 @@ REJECTED: dict[str, tuple[str | bytes, list[str]]] = {
             keep_private="x",
             context={"user": {"connected_since": "?"}, "technical": "x"},
         ),
-        [
-            "missing_field:visit_id",
-            "wrong_type:user_id",
-            "missing_field:page",
-            "wrong_type:keep_private",
-            "wrong_type:context.technical",
-            "invalid_time:context.user.connected_since",
-            "impossible_time",
-        ],
+        "missing_field:visit_id wrong_type:user_id missing_field:page wrong_type:keep_private "
+        "wrong_type:context.technical invalid_time:context.user.connected_since impossible_time",
     ),
 }
 
@@ -133,7 +126,7 @@ def test_valid_lines_have_no_reason_and_a_time() -> None:
 def test_rejected_lines_have_all_reasons_and_nothing_else() -> None:
     rows = {name: read(text) for name, (text, _) in REJECTED.items()}
     assert {name: list(row.pop("reasons")) for name, row in rows.items()} == {
-        name: reasons for name, (_, reasons) in REJECTED.items()
+        name: reasons.split() for name, (_, reasons) in REJECTED.items()
     }
     assert {(name, value) for row in rows.values() for name, value in row.items() if value} == {("format", "json")}
 

@@ -83,7 +83,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> LakeResource:
     found = published.deployment(tmp_path_factory.mktemp("home"))
     places = ("visit", "visitor", "page", "host", "browser", "device")
     odd = [View(time=START, **dict.fromkeys(places, name)) for name in HOSTILE]
-    write(found, [*odd, *random_views(40 * 24, seed=5)])
+    write(found.lake, [*odd, *random_views(40 * 24, seed=5)])
     published.bronze(found.lake, {"2026-01-05T00": {"2026-01-05T00": 3}})
     return found
 
@@ -179,7 +179,7 @@ def test_an_empty_deployment_has_a_page_too(tmp_path: Path) -> None:
 
 def test_the_page_omits_what_has_no_source(tmp_path: Path) -> None:
     lake = published.deployment(tmp_path)
-    write(lake, random_views(14 * 24, seed=5))
+    write(lake.lake, random_views(14 * 24, seed=5))
     published.land(lake, "visits", "2026-01-05T00", {"a.json": "{}"})
     page = made(lake).html()
     shown = set(re.findall(r'<tr id="([\w.]+)"', page))

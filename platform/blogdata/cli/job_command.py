@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blogdata.cli.output import TextGrid, console, existing, say_json
+from blogdata.cli.output import Json, TextGrid, console, existing, say_json
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.operate.config import Settings
 
@@ -23,7 +23,7 @@ def job(
         list[str] | None,
         typer.Argument(metavar="KEY=VALUE...", help="Its configuration; of a list, values separated by commas"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
+    as_json: Json = False,
 ) -> None:
     """Start an operation on the data, or list the operations."""
     from definitions import build

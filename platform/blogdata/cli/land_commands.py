@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blogdata.cli.output import console, errors, say_json
+from blogdata.cli.output import Json, console, errors, say_json
 from blogdata.errors import ConfigurationError, PlatformError
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from blogdata.simulator.truth import Truth
 
 app = typer.Typer(help="Put data into the landing zone.", no_args_is_help=True, add_completion=False)
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @app.command()

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from blogdata.cli.output import (
     NOTHING_PUBLISHED,
+    Json,
     TextGrid,
     console,
     existing,
@@ -19,7 +20,6 @@ from blogdata.cli.output import (
     not_published,
     say_error,
     say_json,
-    say_warnings,
 )
 from blogdata.contract.publication import Entry
 from blogdata.contract.writes import Feed
@@ -29,9 +29,6 @@ from blogdata.ledger import ledger as core
 from blogdata.ledger.events import EVENTS, EventLog
 from blogdata.ledger.ledger import LedgerLine
 from blogdata.operate.config import Settings
-from blogdata.planning import arrivals
-from blogdata.planning.snapshot import Snapshot
-from blogdata.runs.zone import zone_of
 from blogdata.table.faults import DataFileDamaged, LogDamaged
 from blogdata.table.lake import Lake
 from quality.contracts import EVERY, SERVED
@@ -41,7 +38,7 @@ def ledger(
     dataset: Annotated[
         str | None, typer.Argument(help="Show the partitions of one dataset, like silver.visits", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every partition as JSON")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show that nothing is lost: rows in = rows out + what was left out."""
     feeds = [name for name, contract in SERVED.items() if isinstance(contract.write, Feed)]
@@ -66,8 +63,6 @@ def ledger(
         say_json([*(_as_json(line) for audited in lines.values() for line in audited), *damages])
     elif any(lines.values()):
         _show(lines, partitions=dataset is not None)
-        look = Snapshot(zone_of(settings), events)
-        say_warnings(warning for contract in chosen if (warning := arrivals.removed(contract, look)))
     elif dataset is not None and not damaged:
         raise not_published(lake, dataset)
     elif not damaged:

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from blogdata.operate.config import Settings
     from blogdata.table.lake import Lake
 
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document")]
 FIRST_STEPS = (
     "blogdata land simulate --days 1 --visits-per-day 10000 --seed 7 && blogdata run; "
     "or with an access log of your own: blogdata land logs FILE && blogdata run"

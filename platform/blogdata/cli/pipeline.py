@@ -19,8 +19,7 @@ from blogdata.ledger.events import EventLog
 from blogdata.operate import dagster_home
 from blogdata.operate.config import Settings
 from blogdata.planning import arrivals
-from blogdata.planning.plan import Plan, Planner
-from blogdata.planning.selection import Selection, Window
+from blogdata.planning.plan import Plan, Planner, Selection, Window
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import DEAD_LETTERS
 from blogdata.runs.zone import zone_of

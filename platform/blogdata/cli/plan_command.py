@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from blogdata.cli.output import NOTHING_LANDED, TextGrid, console, existing, is_new, say_error, say_json, say_warnings
+from blogdata.cli.output import (
+    NOTHING_LANDED,
+    Json,
+    TextGrid,
+    console,
+    existing,
+    is_new,
+    say_error,
+    say_json,
+    say_warnings,
+)
 from blogdata.cli.run_command import EVERYTHING
 from blogdata.ledger.events import EventLog
 from blogdata.table.lake import Lake
@@ -18,7 +26,7 @@ if TYPE_CHECKING:
     from blogdata.planning.plan import Planned
 
 
-def plan(as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON")] = False) -> None:
+def plan(as_json: Json = False) -> None:
     """Show what `blogdata run` would do now, and why, as far as can be told before it begins."""
     from blogdata.cli.pipeline import due_tables
     from blogdata.landing.log_splitter import unsplit_logs

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from blogdata.cli.output import NOTHING_PUBLISHED, Outcome, console, existing, say_json
+from blogdata.cli.output import NOTHING_PUBLISHED, Json, Outcome, console, existing, say_json
 from blogdata.operate.config import Settings
 from blogdata.watch.report_page import FILE
 
@@ -19,7 +19,7 @@ def report(
     days: Annotated[
         int | None, typer.Option(min=1, help="Days of history, counted back from the newest one; 400 when not given")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and write no page")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write one page about the blog and its data.
 

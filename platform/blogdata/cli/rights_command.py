@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from blogdata.cli.output import TextGrid, console, say_json
+from blogdata.cli.output import Json, TextGrid, console, say_json
 from blogdata.contract.contract import Contract
 from blogdata.errors import refuse_unknown
 from blogdata.patterns.security.fine_grained_accessor_for_resources import reach_of
@@ -19,7 +19,7 @@ from quality.contracts import EVERY
 def rights(
     job: Annotated[str | None, typer.Argument(help="A dataset; none: every job")] = None,
     roles: Annotated[bool, typer.Option("--roles", help="Show what each role sees of it instead")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show what each job may read and write, or what each role sees."""
     graph = Graph(contracts=EVERY)

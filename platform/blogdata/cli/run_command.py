@@ -8,6 +8,7 @@ import typer
 
 from blogdata.cli.output import (
     NOTHING_LANDED,
+    Json,
     Outcome,
     console,
     errors,
@@ -56,16 +57,15 @@ def run(
             "a false alarm)"
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
+    as_json: Json = False,
 ) -> None:
     """Materialize bronze to gold for what has landed.
 
-    Without options only what is new or changed runs; with --for, only as much of it as the named datasets need. With
-    --from and --to the whole span runs again, and with one of them all that is on that side; with --select all that
-    the named datasets have, or have in the span.
+    Without options only what is new or changed runs; with --for, as much of it as the named datasets need. --from and
+    --to run a span again, one of them all on that side; --select runs the named datasets again, in a span or whole.
     """
     from blogdata.cli.pipeline import Pipeline
-    from blogdata.planning.selection import Window
+    from blogdata.planning.plan import Window
 
     window = None
     if from_ or to:

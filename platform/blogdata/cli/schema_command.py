@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import TextGrid, console, errors, existing, say_json
+from blogdata.cli.output import Json, TextGrid, console, errors, existing, say_json
 from blogdata.contract.privacy import require_subjects
 from blogdata.deliver import lake_views
 from blogdata.errors import PlatformError, refuse_unknown
@@ -23,8 +23,6 @@ from blogdata.table.lake import Lake
 from quality.contracts import DECLARED, EVERY, RELEASED
 
 app = typer.Typer(help="Change the schema of a dataset safely.", no_args_is_help=True, add_completion=False)
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @app.command()

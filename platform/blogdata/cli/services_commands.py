@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import console, existing, say_json, say_verbatim
+from blogdata.cli.output import Json, console, existing, say_json, say_verbatim
 from blogdata.errors import refuse_unknown
 from blogdata.operate import config, dagster_home, postgres, spark_connect
 from blogdata.operate.config import Settings
@@ -21,7 +21,6 @@ from blogdata.patterns.security.secretless_connector import SERVER
 _HEALTH_SECONDS = 10.0
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Which; all when none is named.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def up(services: Names = None, as_json: Json = False) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from blogdata.cli.output import (
     NOTHING_PUBLISHED,
+    Json,
     TextGrid,
     console,
     errors,
@@ -36,7 +37,7 @@ def sql(
     ] = None,
     limit: Annotated[int, typer.Option(help="Most rows to print", min=1)] = 1000,
     role: Annotated[Role | None, typer.Option("--as", help="See what this role sees, and nothing else")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON")] = False,
+    as_json: Json = False,
 ) -> None:
     """Query the lake's tables as layer.table."""
     settings = existing()

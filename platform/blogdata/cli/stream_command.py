@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from blogdata.cli.output import console, say_json
+from blogdata.cli.output import Json, console, say_json
 from blogdata.errors import ConfigurationError
 from blogdata.operate.config import load
 
@@ -22,7 +22,7 @@ def stream(
     new_checkpoint: Annotated[
         bool, typer.Option("--new-checkpoint", help="Begin a new checkpoint; what is published is not published again")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print at the end what was published, as JSON")] = False,
+    as_json: Json = False,
 ) -> None:
     """Take in what lands, within seconds, until Ctrl-C."""
     from assets import streams

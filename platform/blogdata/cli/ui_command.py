@@ -107,9 +107,6 @@ def ui(
     automatic: Annotated[
         bool, typer.Option("--automatic", help="Everything runs by itself: what lands, what follows from it, the clock")
     ] = False,
-    read_only: Annotated[
-        bool, typer.Option("--read-only", help="Nobody can start or change anything in the UI; the daemon still does")
-    ] = False,
     open_: Annotated[
         bool, typer.Option("--open", help="Sign a browser in; where the UI is already served, only that")
     ] = False,
@@ -139,7 +136,7 @@ def ui(
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, _frame: signals.append(number))
         automatic = automatic or settings.run_automatically
-        _serve(settings, home, listener, signals, read_only=read_only, automatic=automatic, opened=open_)
+        _serve(settings, home, listener, signals, automatic=automatic, opened=open_)
         console.print("stopped; a step under way ends by itself; Spark stays until: blogdata down")
 
 
@@ -149,7 +146,6 @@ def _serve(
     listener: socket.socket,
     signals: Sequence[int],
     *,
-    read_only: bool,
     automatic: bool,
     opened: bool,
 ) -> None:
@@ -186,7 +182,7 @@ def _serve(
         with_this = [sys.executable, "-m", "blogdata.operate.ends_with_parent", ""]
         daemon = [*with_this, "dagster-daemon", "run", *words, "--workspace", str(workspace)]
         running.start(_DAEMON, daemon, environment)
-        with ui_server.server(settings, workspace=workspace, read_only=read_only) as web:
+        with ui_server.server(settings, workspace=workspace) as web:
             serving = threading.Thread(target=web.run, kwargs={"sockets": [listener]})
             serving.start()
             try:

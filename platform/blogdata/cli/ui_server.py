@@ -30,12 +30,12 @@ _SHUTDOWN_SECONDS = 5
 
 
 @contextmanager
-def server(settings: Settings, *, workspace: Path, read_only: bool) -> Iterator[uvicorn.Server]:
+def server(settings: Settings, *, workspace: Path) -> Iterator[uvicorn.Server]:
     """Open Dagster's storage and the workspace, and build the server."""
     target = WorkspaceFileTarget([str(workspace)])
     with (
         dagster_home.open_instance(settings) as instance,
-        WorkspaceProcessContext(instance, target, version=__version__, read_only=read_only) as opened,
+        WorkspaceProcessContext(instance, target, version=__version__) as opened,
     ):
         instance.optimize_for_webserver(*_STORAGE_LIMITS)
         app = create_app_from_workspace_process_context(opened, live_data_poll_rate=_POLL_MILLISECONDS)

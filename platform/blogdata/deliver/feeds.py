@@ -16,8 +16,7 @@ from blogdata.deliver.served_dataset import ServedDataset, requested
 from blogdata.ledger.deliveries import Served, record_deliveries
 from blogdata.ledger.faults import input_not_published
 from blogdata.operate.config import Settings
-from blogdata.runs.checks import LEDGER
-from blogdata.runs.computation import Context, access_of, log_event
+from blogdata.runs.computation import Context, access_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,38 +28,32 @@ class PartnerFeed(ServedDataset):
     balanced = "Every row is delivered, or counted under the reason why it is not"
     source: Contract
 
-    @property
-    def _write(self) -> Feed:
-        assert isinstance(self.contract.write, Feed)
-        return self.contract.write
-
     def serve(self, context: Context, partitions: Sequence[str]) -> None:
         published = access_of(context).events.publications(self.source.dataset, partitions)
         if missing := [key for key in partitions if key not in published]:
             raise input_not_published(self.contract.dataset, missing, [self.source.dataset])
-        for line in self._deliver(context, partitions):
-            context.log_event(dg.AssetMaterialization(self.key, partition=line.partition, metadata=_figures(line)))
-        lines = self._outbox(context).lines()
+        lines = self._deliver(context, partitions)
+        for line in lines:
+            if line.partition in partitions:
+                context.log_event(dg.AssetMaterialization(self.key, partition=line.partition, metadata=_figures(line)))
         lost = {line.partition: line.missing for line in lines if line.missing}
-        judged = dg.AssetCheckEvaluation(
-            asset_key=self.key,
-            check_name=LEDGER,
-            passed=not lost,
-            metadata={"rows": sum(line.rows_in for line in lines)},
-            description=f"rows are not accounted for: {lost}" if lost else None,
-        )
-        log_event(context, judged)
+        why = f"rows are not accounted for: {lost}" if lost else None
+        rows = {"rows": sum(line.rows_in for line in lines)}
+        self.check_ledger(context, passed=not lost, metadata=rows, description=why)
 
     def due(self, context: Context) -> Sequence[str]:
         events = access_of(context).events
         source = self.source.dataset
         asked = requested(context.resources.request, self.contract, [source], lambda: events.publications(source))
-        return partner.untaken(self._outbox(context), events, source) if asked is None else asked
+        settings = context.resources.deployment.settings()
+        return partner.untaken(partner.outbox(settings), events, source) if asked is None else asked
 
     def _deliver(self, context: Context, partitions: Sequence[str]) -> list[OutboxLine]:
-        """Take partitions, and all that is published and not taken, into the outbox, and send what is due, in order."""
+        """Take partitions, and all that is published and not taken, into the outbox; send what is due, in order."""
         settings: Settings = context.resources.deployment.settings()
-        box, access, dataset = partner.outbox(settings), access_of(context), self.source.dataset
+        box, access = partner.outbox(settings), access_of(context)
+        dataset, write = self.source.dataset, self.contract.write
+        assert isinstance(write, Feed)
         with box.alone():
             for partition in sorted({*partitions, *partner.untaken(box, access.events, dataset)}):
                 # Before the rows are read: if another run publishes meanwhile, they are newer, and are taken again.
@@ -70,11 +63,11 @@ class PartnerFeed(ServedDataset):
                 assert column is not None
                 batches = access.batches(dataset, version, column, partition)
                 rows = [row for batch in batches for row in batch.to_pylist()]
-                partner.take(box, source, entry, self._write, partition, rows)
+                partner.take(box, source, entry, write, partition, rows)
             self._note(context, box)
-            context.log.info(f"the partner took {partner.send(settings, box, self._write)} records")
+            context.log.info(f"the partner took {partner.send(settings, box, write)} records")
             # What was delivered counts as such: the account is that after the sending.
-            return [line for line in box.lines() if line.partition in set(partitions)]
+            return box.lines()
 
     def _note(self, context: Context, box: Outbox) -> None:
         """Log the missing events of taken partitions, those of runs that died included."""
@@ -90,12 +83,8 @@ class PartnerFeed(ServedDataset):
             )
             for line in box.lines()
         ]
-        record_deliveries(
-            access_of(context).events, self.contract.dataset, taken, job_of=lambda _: context.run.job_name
-        )
-
-    def _outbox(self, context: Context) -> Outbox:
-        return partner.outbox(context.resources.deployment.settings())
+        events = access_of(context).events
+        record_deliveries(events, self.contract.dataset, taken, job_of=lambda _: context.run.job_name)
 
 
 def _figures(line: OutboxLine) -> dict[str, Any]:

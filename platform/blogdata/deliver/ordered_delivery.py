@@ -103,15 +103,12 @@ class HttpTarget:
             raise self._undelivered(f"did not answer: {type(error).__name__}") from error
         if answer.status in (408, 429) or answer.status >= 500:
             raise self._undelivered(f"answered {answer.status}")
-        if answer.status in (401, 403):
-            place = self._key.pointer.file() if self._key else "name it in [partner] of blogdata.toml"
-            what = f"the partner refused the key: status {answer.status}"
-            raise KeyRefused(what=what, where=self._where, next_step=f"check its secret, {place}; the records wait")
         if answer.status != 200:
-            raise Refused(
-                what=f"the partner refused a request of {count} records: status {answer.status}",
+            refusal, what = (KeyRefused, "the key") if answer.status in (401, 403) else (Refused, "a request")
+            raise refusal(
+                what=f"the partner refused {what}: status {answer.status}",
                 where=self._where,
-                next_step="correct the address or what is sent; the records wait",
+                next_step="correct [partner] of blogdata.toml, its secret or what is sent; the records wait",
             )
         try:
             failed = {int(record["index"]) for record in json.loads(content)["failed"]}

@@ -146,7 +146,11 @@ class Query:
             if moment is not None:
                 sight.require_newest(names)
         # Choose all versions together, so that a dataset and its companion are read in the same state.
-        versions = _versions(lake, {stored for name in names for stored in _read_by(name)}, moment)
+        stored = sorted({stored for name in names for stored in _read_by(name)})
+        if moment is None:
+            versions: Mapping[str, int] = lake.versions(stored)
+        else:
+            versions = {name: _readable_at(lake, name, moment) for name in stored if lake.caught_up(name) is not None}
         known = {*versions, *_derived(lake)}
         for name in sorted(names):
             dataset = _read_by(name)[0]
@@ -220,12 +224,6 @@ def _view_of(name: str) -> Contract | None:
     """Find the dataset whose view a name stands for, whether it has been materialized or not."""
     contract = EVERY.get(name.removesuffix(VIEW))
     return contract if contract and contract.view and name.endswith(VIEW) else None
-
-
-def _versions(lake: Lake, names: Collection[str], moment: datetime | None) -> Mapping[str, int]:
-    if moment is None:
-        return lake.versions(sorted(names))
-    return {name: _readable_at(lake, name, moment) for name in names if lake.caught_up(name) is not None}
 
 
 def _derived(lake: Lake) -> list[str]:

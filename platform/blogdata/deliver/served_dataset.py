@@ -4,16 +4,16 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import dagster as dg
 
 from blogdata.contract.contract import Contract
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.runs.checks import LEDGER
-from blogdata.runs.computation import Context, partitions_of
+from blogdata.runs.computation import Context, log_event, partitions_of
 from blogdata.runs.dataset import Calendar, deps, described, outputs
-from blogdata.runs.names import asset_key, op_of
+from blogdata.runs.names import asset_key
 from blogdata.runs.refresh_job import op_failing_after_output
 from blogdata.runs.refresh_request import Request
 from blogdata.runs.retries import failing_after_output
@@ -39,6 +39,9 @@ class ServedDataset(ABC):
     @property
     def key(self) -> dg.AssetKey:
         return asset_key(self.contract.dataset)
+
+    def check_ledger(self, context: Context, **judged: Any) -> None:
+        log_event(context, dg.AssetCheckEvaluation(asset_key=self.key, check_name=LEDGER, **judged))
 
     def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
         """Build the asset: a backfill is one run, and one run at a time writes it."""
@@ -72,7 +75,7 @@ class ServedDataset(ABC):
                 self.serve(context, self.due(context))
 
         resources = {*self.resources, "request"}
-        return op_failing_after_output(op_of(contract.dataset), contract.description, resources, step)
+        return op_failing_after_output(contract.dataset, contract.description, resources, step)
 
 
 def requested(

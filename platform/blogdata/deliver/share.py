@@ -11,12 +11,10 @@ from pydantic import Field
 from blogdata import files
 from blogdata.deliver import lake_views
 from blogdata.errors import refuse_unknown
-from blogdata.patterns.storage import manifest
 from blogdata.runs.job import operation
-from blogdata.runs.run_values import table
-from blogdata.table import shares
+from blogdata.runs.names import table
+from blogdata.table import manifest
 from blogdata.table.lake import Lake
-from blogdata.table.shares import Share
 from quality.contracts import EVERY
 
 
@@ -27,44 +25,37 @@ class ShareConfig(dg.Config):
     withdraw: bool = Field(False, description="End the share; its old files may be deleted")
 
 
-def share(lake: Lake, dataset: str, *, withdraw: bool) -> list[Share]:
-    """Share the newest version of a dataset by a manifest of its files, or end the share; return what is shared now.
+def _share(context: dg.OpExecutionContext, config: ShareConfig) -> Mapping[str, Any]:
+    """Write the views; share the newest version of a dataset by a manifest of its files, or end its share.
 
     The files are kept until the share is withdrawn, or moved to a newer version by the next call.
     """
-    refuse_unknown([dataset] if dataset or withdraw else [], EVERY, where="share")
-    if dataset:
-        with files.locked(shares.home(lake) / f".{dataset}.lock"):
-            manifest.withdraw(lake, dataset) if withdraw else manifest.share(lake, EVERY[dataset])
-    return _shared(lake)
-
-
-def _shared(lake: Lake) -> list[Share]:
-    return [share for name in EVERY if (share := manifest.current(lake, name)) is not None]
-
-
-def _do(context: dg.OpExecutionContext, config: ShareConfig) -> Mapping[str, Any]:
     lake: Lake = context.resources.lake.lake
-    shared = share(lake, config.dataset, withdraw=config.withdraw)
+    dataset = config.dataset
+    refuse_unknown([dataset] if dataset or config.withdraw else [], EVERY, where="share")
+    if dataset:
+        with files.locked(manifest.home(lake) / f".{dataset}.lock"):
+            manifest.withdraw(lake, dataset) if config.withdraw else manifest.share(lake, EVERY[dataset])
     views = lake_views.write(lake, list(EVERY.values()))
     rows = [
         {
-            "dataset": entry.dataset,
-            "version": entry.version,
-            "since": f"{entry.since:%Y-%m-%d %H:%M:%S}",
-            "files": entry.files,
-            "rows": entry.rows,
-            "manifest": str(manifest.location(lake, entry.dataset)),
+            "dataset": name,
+            "version": share.version,
+            "since": share.since,
+            "files": share.files,
+            "rows": share.rows,
+            "manifest": str(manifest.location(lake, name)),
         }
-        for entry in shared
+        for name in EVERY
+        if (share := manifest.current(lake, name)) is not None
     ]
-    return {"views": ", ".join(map(str, views)), "shared": len(shared), **table("shares", rows)}
+    return {"views": ", ".join(map(str, views)), "shared": len(rows), **table("shares", rows)}
 
 
 job = operation(
     "share",
     ShareConfig,
-    _do,
+    _share,
     description="Write the views for other readers as SQL into the lake; share the newest version of a dataset with "
     "those that know no Delta, by a manifest of its files",
 )

@@ -13,13 +13,12 @@ from blogdata.contract.publication import PARTITION_ROWS, kept
 from blogdata.contract.writes import Serve
 from blogdata.deliver import transactional_sink
 from blogdata.deliver.served_dataset import ServedDataset, requested
-from blogdata.deliver.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
+from blogdata.deliver.transactional_sink import RowsRefused, ServedTable, SinkDelivery
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.ledger.deliveries import record_deliveries
 from blogdata.ledger.events import EventLog
 from blogdata.ledger.faults import input_not_published
-from blogdata.runs.checks import LEDGER
-from blogdata.runs.computation import Context, access_of, log_event
+from blogdata.runs.computation import Context, access_of
 from blogdata.runs.lake_resource import LakeResource
 from blogdata.runs.retries import failed, joined
 from blogdata.runs.step import InputChanged
@@ -41,16 +40,16 @@ class Sink(ServedDataset):
         return self.contract.write.schema
 
     def serve(self, context: Context, partitions: Sequence[str]) -> None:
-        receipts, refused = self._deliver_all(context, partitions)
-        for partition, receipt in receipts.items():
-            context.log_event(dg.AssetMaterialization(self.key, partition=partition, metadata=_figures(receipt)))
-        if receipts and not refused:
-            rows = sum(sum(receipt.rows.values()) for receipt in receipts.values())
-            self._check_ledger(context, passed=True, metadata={"rows": rows})
+        served, refused = self._deliver_all(context, partitions)
+        for partition, figures in served.items():
+            context.log_event(dg.AssetMaterialization(self.key, partition=partition, metadata=figures))
+        if served and not refused:
+            rows = sum(figures[PARTITION_ROWS] for figures in served.values())
+            self.check_ledger(context, passed=True, metadata={"rows": rows})
         if refused:
             error = joined(refused, where=self.contract.dataset, outcome="could not be served")
             if any(isinstance(fault, RowsRefused) for fault in refused.values()):
-                self._check_ledger(context, passed=False, description=error.what)
+                self.check_ledger(context, passed=False, description=error.what)
             raise failed(error)
 
     def due(self, context: Context) -> Sequence[str]:
@@ -66,30 +65,34 @@ class Sink(ServedDataset):
 
     def _deliver_all(
         self, context: Context, partitions: Sequence[str]
-    ) -> tuple[dict[str, Receipt], dict[str, PlatformError]]:
-        receipts: dict[str, Receipt] = {}
+    ) -> tuple[dict[str, dict[str, Any]], dict[str, PlatformError]]:
+        """Return the figures of served partitions, and why others are refused."""
+        served: dict[str, dict[str, Any]] = {}
         refused: dict[str, PlatformError] = {}
         for partition in partitions:
             try:
-                receipts[partition] = self._deliver(context, partition)
+                served[partition] = self._deliver(context, partition)
             except PlatformError as error:
                 # Transient errors are retried; without a configured database no partition can be served.
                 if error.transient or isinstance(error, ConfigurationError):
                     raise
                 context.log.error(f"{partition} is not served: {error}")
                 refused[partition] = error
-        if receipts:
+        if served:
             with context.resources.postgres.connection() as connection:
                 self._note(context, connection)
-        return receipts, refused
+        return served, refused
 
-    def _deliver(self, context: Context, partition: str) -> Receipt:
+    def _deliver(self, context: Context, partition: str) -> dict[str, Any]:
         assert isinstance(self.contract.write, Serve)
         access, without = access_of(context), self.contract.write.without
         parts = [_served_table(access, contract, partition, without) for contract in self.served]
         delivery = SinkDelivery(partition=partition, parts=parts, run_id=context.run.run_id)
         with context.resources.postgres.connection() as connection:
-            return transactional_sink.deliver(connection, self.schema, delivery)
+            repeated = transactional_sink.deliver(connection, self.schema, delivery)
+        figures = {f"rows/{dataset}": count for dataset, count in delivery.rows.items()}
+        total = {PARTITION_ROWS: sum(delivery.rows.values())}
+        return {**total, **figures, "batch": delivery.batch_id, "repeated": repeated}
 
     def _note(self, context: Context, connection: psycopg.Connection) -> None:
         """Log the missing events of served partitions, including deliveries of other runs."""
@@ -101,15 +104,6 @@ class Sink(ServedDataset):
         names = [contract.dataset for contract in self.served]
         deliveries = transactional_sink.deliveries(connection, self.schema, names)
         record_deliveries(access_of(context).events, self.contract.dataset, deliveries, job_of=job_of)
-
-    def _check_ledger(self, context: Context, **judged: Any) -> None:
-        log_event(context, dg.AssetCheckEvaluation(asset_key=self.key, check_name=LEDGER, **judged))
-
-
-def _figures(receipt: Receipt) -> dict[str, Any]:
-    figures = {f"rows/{dataset}": count for dataset, count in receipt.rows.items()}
-    total = sum(receipt.rows.values())
-    return {PARTITION_ROWS: total, **figures, "batch": receipt.batch_id, "repeated": receipt.repeated}
 
 
 def published_by_all(events: EventLog, datasets: Sequence[str]) -> Mapping[str, Mapping[str, int]]:

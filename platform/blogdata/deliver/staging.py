@@ -29,7 +29,7 @@ from blogdata.operate import secrets
 from blogdata.operate.config import Settings
 from blogdata.patterns.security import pseudo_anonymizer, transformation_replicator
 from blogdata.runs.job import operation
-from blogdata.runs.run_values import table
+from blogdata.runs.names import table
 from blogdata.table.lake import Lake
 from quality.contracts import EVERY
 

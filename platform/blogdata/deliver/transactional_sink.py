@@ -7,7 +7,7 @@ counts only if all of its tables have a line. Versions are compared within one t
 replaces whatever its predecessor has served.
 
 PostgreSQL has no NUL in a text, so it is served as U+2400 (SYMBOL FOR NULL), and limits index entries to 2704 bytes, so
-a table has a primary key only if its key has no text besides the partition: the audit has counted repeated keys.
+a table has no primary key: the audit has counted repeated keys.
 
 The trap: one transaction per task. Each is all or nothing, but a job that is retried has already committed some of
 them.
@@ -16,15 +16,13 @@ them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import psycopg
-from psycopg import sql
 
 from blogdata.contract.contract import Contract
-from blogdata.contract.schema import Column
 from blogdata.errors import PlatformError, TransientError, foreign
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.ledger.deliveries import Served
@@ -39,14 +37,14 @@ LOGINS = {Role(name): f"{postgres.PREFIX}{name}" for name in postgres.READERS}
 """Who reads the tables of the deployment's own server."""
 _MARK = "rights "
 _TYPES = {
-    "STRING": sql.SQL("text"),
-    "BIGINT": sql.SQL("bigint"),
-    "INT": sql.SQL("integer"),
-    "DOUBLE": sql.SQL("double precision"),
-    "BOOLEAN": sql.SQL("boolean"),
-    "DATE": sql.SQL("date"),
-    "TIMESTAMP": sql.SQL("timestamp with time zone"),
-    "BINARY": sql.SQL("bytea"),
+    "STRING": "text",
+    "BIGINT": "bigint",
+    "INT": "integer",
+    "DOUBLE": "double precision",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp with time zone",
+    "BINARY": "bytea",
 }
 _TOO_MUCH = "54"
 """SQLSTATE class "program limit exceeded": here a row that is too large."""
@@ -77,16 +75,13 @@ class SinkDelivery:
         states = (f"{part.contract.dataset}@{part.table_id}:{part.version}" for part in self.parts)
         return f"{self.partition}/" + "+".join(states)
 
-
-@dataclass(frozen=True, kw_only=True)
-class Receipt:
-    batch_id: str
-    rows: Mapping[str, int]
-    repeated: bool
+    @property
+    def rows(self) -> dict[str, int]:
+        return {part.contract.dataset: part.rows for part in self.parts}
 
 
-def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery) -> Receipt:
-    """Replace a partition of several tables in one transaction.
+def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery) -> bool:
+    """Replace a partition of several tables in one transaction; return whether it was served already.
 
     If the connection is the writer's of the deployment's own server, tables are the owner's, and the readers get their
     rights. Of any other one tables are its own, and nothing is granted.
@@ -101,18 +96,22 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery)
             login = connection.execute("SELECT session_user").fetchone()
             is_writer = login == (postgres.WRITER,)
             if is_writer:
-                connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(postgres.OWNER)))
+                connection.execute(f'SET LOCAL ROLE "{postgres.OWNER}"'.encode())
             _make(connection, schema, contracts)
             if is_writer:
                 _grant(connection, schema, contracts)
         with connection.transaction():
             _alone(connection, f"{schema}/{delivery.partition}")
             if _is_served(connection, schema, delivery):
-                return Receipt(batch_id=delivery.batch_id, rows=_rows(delivery), repeated=True)
+                return True
             for part in delivery.parts:
-                _replace(connection, schema, delivery, part)
-            for part in delivery.parts:
-                _audit(connection, schema, delivery, part)
+                dataset, rows = part.contract.dataset, _replace(connection, schema, delivery.partition, part)
+                if rows != part.rows:
+                    raise RowsRefused(
+                        what=f"{dataset} has {part.rows} rows by its ledger, but {rows} arrived",
+                        where=f"{schema}, {delivery.batch_id}",
+                        next_step=Remedy("nothing of it is served; look at: ", ShowLedger(dataset=dataset)),
+                    )
                 _record(connection, schema, delivery, part)
     except psycopg.DatabaseError as error:
         if isinstance(error, psycopg.OperationalError) and not (error.sqlstate or "").startswith(_TOO_MUCH):
@@ -122,7 +121,7 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery)
             where=f"{schema}, {delivery.batch_id}",
             next_step="nothing of it is served; mend the rows, or what the table of the database allows",
         ) from error
-    return Receipt(batch_id=delivery.batch_id, rows=_rows(delivery), repeated=False)
+    return False
 
 
 def _grant(connection: psycopg.Connection, schema: str, contracts: Sequence[Contract]) -> None:
@@ -161,23 +160,21 @@ def served(connection: psycopg.Connection, schema: str) -> dict[tuple[str, str, 
     """Read the newest served version, by dataset, id of its table, and partition."""
     if not _columns(connection, schema, PUBLICATIONS):
         return {}
-    query = sql.SQL("SELECT dataset, table_id, partition, max(table_version) FROM {} GROUP BY 1, 2, 3")
-    rows = connection.execute(query.format(sql.Identifier(schema, PUBLICATIONS))).fetchall()
-    return {(dataset, table_id, partition): version for dataset, table_id, partition, version in rows}
+    query = f'SELECT dataset, table_id, partition, max(table_version) FROM "{schema}"."{PUBLICATIONS}" GROUP BY 1, 2, 3'
+    return {(dataset, table_id, key): version for dataset, table_id, key, version in connection.execute(query.encode())}
 
 
 def deliveries(connection: psycopg.Connection, schema: str, datasets: Collection[str]) -> list[Served]:
     """List the deliveries of these datasets together that are served, oldest first."""
     if not _columns(connection, schema, PUBLICATIONS):
         return []
-    query = sql.SQL(
+    query = (
         "SELECT batch_id, partition, jsonb_object_agg(dataset, table_version), sum(rows)::bigint, min(run_id), "
-        "min(published_at) FROM {} GROUP BY 1, 2 ORDER BY 6"
+        f'min(published_at) FROM "{schema}"."{PUBLICATIONS}" GROUP BY 1, 2 ORDER BY 6'
     )
-    rows = connection.execute(query.format(sql.Identifier(schema, PUBLICATIONS))).fetchall()
     return [
         Served(batch_id=batch, partition=partition, inputs=inputs, rows=count, run_id=run_id, served_at=at)
-        for batch, partition, inputs, count, run_id, at in rows
+        for batch, partition, inputs, count, run_id, at in connection.execute(query.encode())
         # A delivery that lacks the line of a dataset is about to be served again.
         if inputs.keys() == set(datasets)
     ]
@@ -189,49 +186,43 @@ def _alone(connection: psycopg.Connection, what: str) -> None:
 
 
 def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contract]) -> None:
-    connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
-    publications = sql.Identifier(schema, PUBLICATIONS)
+    connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"'.encode())
     connection.execute(
-        sql.SQL(
-            "CREATE TABLE IF NOT EXISTS {} (batch_id text, dataset text, partition text NOT NULL, table_id text, "
-            "table_version bigint NOT NULL, rows bigint NOT NULL, run_id text NOT NULL, "
-            "published_at timestamp with time zone NOT NULL DEFAULT now(), PRIMARY KEY (batch_id, dataset))"
-        ).format(publications)
+        f'CREATE TABLE IF NOT EXISTS "{schema}"."{PUBLICATIONS}" (batch_id text, dataset text, '
+        "partition text NOT NULL, table_id text, table_version bigint NOT NULL, rows bigint NOT NULL, "
+        "run_id text NOT NULL, published_at timestamp with time zone NOT NULL DEFAULT now(), "
+        "PRIMARY KEY (batch_id, dataset))".encode()
     )
     for contract in contracts:
-        columns = _retire(connection, schema, contract, _columns(connection, schema, contract.name))
-        absent = [column for column in contract.columns if column.name not in columns]
-        if not columns:
-            _create(connection, schema, contract)
-        elif columns - {column.name for column in contract.columns} or not all(column.nullable for column in absent):
-            raise PlatformError(
-                what=f"the columns of {schema}.{contract.name} are not those of {contract.dataset}",
-                where=f"{schema}.{contract.name}",
-                next_step=f"migrate it, or drop it and its rows of {schema}.{PUBLICATIONS}: all is then served anew",
-            )
-        else:
-            _add(connection, schema, contract, absent)
+        if columns := _columns(connection, schema, contract.name):
+            _migrate(connection, schema, contract, columns)
+            continue
+        declared = (
+            f'"{column.name}" {_TYPES[column.type]}'
+            + ("" if column.nullable and column.name not in contract.key else " NOT NULL")
+            for column in contract.columns
+        )
+        connection.execute(f'CREATE TABLE "{schema}"."{contract.name}" ({", ".join(declared)})'.encode())
 
 
-def _add(connection: psycopg.Connection, schema: str, contract: Contract, columns: Iterable[Column]) -> None:
-    """Add columns that are new in the contract; they are null in existing rows, unless they rename an older one."""
-    table, existing = sql.Identifier(schema, contract.name), _columns(connection, schema, contract.name)
-    renamed = {move.new: move.old for move in contract.migrations if not move.new_from_old and move.old in existing}
-    for column in columns:
-        name = sql.Identifier(column.name)
-        connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(table, name, _TYPES[column.type]))
-        if column.name in renamed:
-            old = sql.Identifier(renamed[column.name])
-            connection.execute(sql.SQL("UPDATE {} SET {} = {}").format(table, name, old))
-
-
-def _retire(connection: psycopg.Connection, schema: str, contract: Contract, columns: set[str]) -> set[str]:
-    """Drop the columns that are retired and no longer served, and return the ones that stay."""
-    gone = columns & {move.old for move in contract.migrations} - {column.name for column in contract.columns}
-    table = sql.Identifier(schema, contract.name)
-    for name in sorted(gone):
-        connection.execute(sql.SQL("ALTER TABLE {} DROP COLUMN {}").format(table, sql.Identifier(name)))
-    return columns - gone
+def _migrate(connection: psycopg.Connection, schema: str, contract: Contract, columns: set[str]) -> None:
+    """Add the columns that are new in the contract, null or as the one that they rename, and drop retired ones."""
+    declared, table = {column.name for column in contract.columns}, f'"{schema}"."{contract.name}"'
+    absent = [column for column in contract.columns if column.name not in columns]
+    retired = columns & {move.old for move in contract.migrations} - declared
+    if columns - declared - retired or not all(column.nullable for column in absent):
+        raise PlatformError(
+            what=f"the columns of {schema}.{contract.name} are not those of {contract.dataset}",
+            where=f"{schema}.{contract.name}",
+            next_step=f"migrate it, or drop it and its rows of {schema}.{PUBLICATIONS}: all is then served anew",
+        )
+    renamed = {move.new: move.old for move in contract.migrations if not move.new_from_old}
+    for column in absent:
+        connection.execute(f'ALTER TABLE {table} ADD COLUMN "{column.name}" {_TYPES[column.type]}'.encode())
+        if (old := renamed.get(column.name)) in columns:
+            connection.execute(f'UPDATE {table} SET "{column.name}" = "{old}"'.encode())
+    for name in sorted(retired):
+        connection.execute(f'ALTER TABLE {table} DROP COLUMN "{name}"'.encode())
 
 
 def _columns(connection: psycopg.Connection, schema: str, table: str) -> set[str]:
@@ -239,26 +230,7 @@ def _columns(connection: psycopg.Connection, schema: str, table: str) -> set[str
     return {name for (name,) in connection.execute(query, [schema, table])}
 
 
-def _create(connection: psycopg.Connection, schema: str, contract: Contract) -> None:
-    columns = [
-        sql.SQL("{} {} {}").format(
-            sql.Identifier(column.name),
-            _TYPES[column.type],
-            sql.SQL("") if column.nullable and column.name not in contract.key else sql.SQL("NOT NULL"),
-        )
-        for column in contract.columns
-    ]
-    texts = {column.name for column in contract.columns if column.type == "STRING"} - {contract.partition_column}
-    if contract.key and texts.isdisjoint(contract.key):
-        key = sql.SQL(", ").join(map(sql.Identifier, contract.key))
-        columns.append(sql.SQL("PRIMARY KEY ({})").format(key))
-    table = sql.Identifier(schema, contract.name)
-    connection.execute(sql.SQL("CREATE TABLE {} ({})").format(table, sql.SQL(", ").join(columns)))
-
-
 def _is_served(connection: psycopg.Connection, schema: str, delivery: SinkDelivery) -> bool:
-    table = sql.Identifier(schema, PUBLICATIONS)
-    query = sql.SQL("SELECT dataset FROM {} WHERE batch_id = %s").format(table)
     newest = served(connection, schema)
     newer = [
         part.contract.dataset
@@ -271,59 +243,41 @@ def _is_served(connection: psycopg.Connection, schema: str, delivery: SinkDelive
             where=f"{schema}, {delivery.batch_id}",
             next_step="nothing was changed; the step is retried and reads the newest versions",
         )
-    datasets = {dataset for (dataset,) in connection.execute(query, [delivery.batch_id])}
+    query = f'SELECT dataset FROM "{schema}"."{PUBLICATIONS}" WHERE batch_id = %s'
+    datasets = {dataset for (dataset,) in connection.execute(query.encode(), [delivery.batch_id])}
     return datasets >= {part.contract.dataset for part in delivery.parts}
 
 
-def _replace(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, part: ServedTable) -> None:
-    contract = part.contract
-    table = sql.Identifier(schema, contract.name)
-    assert contract.partition_column is not None
-    partition = sql.SQL("{} = %s").format(sql.Identifier(contract.partition_column))
-    connection.execute(sql.SQL("DELETE FROM {} WHERE {}").format(table, partition), [delivery.partition])
-    names = [column.name for column in contract.columns]
-    columns = sql.SQL(", ").join(map(sql.Identifier, names))
-    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(table, columns)
-    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+def _replace(connection: psycopg.Connection, schema: str, partition: str, part: ServedTable) -> int:
+    """Replace the rows of a partition; return how many the table has now."""
+    table, key = f'"{schema}"."{part.contract.name}"', part.contract.partition_column
+    connection.execute(f'DELETE FROM {table} WHERE "{key}" = %s'.encode(), [partition])
+    names = [column.name for column in part.contract.columns]
+    columns = ", ".join(f'"{name}"' for name in names)
+    with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({columns}) FROM STDIN".encode()) as copy:
         for batch in part.batches:
             # A dataset's table gets a new column of the contract with its next publication; until then it is null.
             empty = [None] * batch.num_rows
             values = [batch[name].to_pylist() if name in batch.schema.names else empty for name in names]
             for row in zip(*values, strict=True):
                 copy.write_row([value.replace("\0", "\u2400") if isinstance(value, str) else value for value in row])
-
-
-def _audit(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, part: ServedTable) -> None:
-    contract = part.contract
-    table, column = sql.Identifier(schema, contract.name), sql.Identifier(contract.partition_column or "")
-    query = sql.SQL("SELECT count(*) FROM {} WHERE {} = %s").format(table, column)
-    row = connection.execute(query, [delivery.partition]).fetchone()
-    assert row is not None
-    if row[0] != part.rows:
-        raise RowsRefused(
-            what=f"{contract.dataset} has {part.rows} rows by its ledger, but {row[0]} arrived",
-            where=f"{schema}, {delivery.batch_id}",
-            next_step=Remedy("nothing of it is served; look at the account: ", ShowLedger(dataset=contract.dataset)),
-        )
+    query = f'SELECT count(*) FROM {table} WHERE "{key}" = %s'
+    ((rows,),) = connection.execute(query.encode(), [partition]).fetchall()
+    return int(rows)
 
 
 def _record(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, part: ServedTable) -> None:
-    publications = sql.Identifier(schema, PUBLICATIONS)
+    publications, dataset = f'"{schema}"."{PUBLICATIONS}"', part.contract.dataset
     # Rows served from another table are replaced now: if that table came back, it would have to serve them again.
-    dataset = part.contract.dataset
-    replaced = sql.SQL("DELETE FROM {} WHERE dataset = %s AND partition = %s AND table_id IS DISTINCT FROM %s")
-    connection.execute(replaced.format(publications), [dataset, delivery.partition, part.table_id])
+    replaced = f"DELETE FROM {publications} WHERE dataset = %s AND partition = %s AND table_id IS DISTINCT FROM %s"
+    connection.execute(replaced.encode(), [dataset, delivery.partition, part.table_id])
+    # A table that is served again has a line from the first time.
+    line = (
+        f"INSERT INTO {publications} (batch_id, dataset, partition, table_id, table_version, rows, run_id) "
+        "VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (batch_id, dataset) DO UPDATE "
+        "SET rows = excluded.rows, run_id = excluded.run_id, published_at = excluded.published_at"
+    )
     connection.execute(
-        sql.SQL(
-            "INSERT INTO {} (batch_id, dataset, partition, table_id, table_version, rows, run_id) "
-            "VALUES (%s, %s, %s, %s, %s, %s, %s) "
-            # A table that is served again has a line from the first time.
-            "ON CONFLICT (batch_id, dataset) DO UPDATE "
-            "SET rows = excluded.rows, run_id = excluded.run_id, published_at = excluded.published_at"
-        ).format(publications),
+        line.encode(),
         [delivery.batch_id, dataset, delivery.partition, part.table_id, part.version, part.rows, delivery.run_id],
     )
-
-
-def _rows(delivery: SinkDelivery) -> dict[str, int]:
-    return {part.contract.dataset: part.rows for part in delivery.parts}

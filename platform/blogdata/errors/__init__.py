@@ -38,7 +38,7 @@ class PlatformError(Exception):
         return f"{self.what}\n  where: {self.where}\n  next:  {self.next_step}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.what, self.where, self.remedy, dict(self.__dict__)))
+        return (type(self).__new__, (type(self), self.what), self.__dict__)
 
 
 class TransientError(PlatformError):
@@ -95,12 +95,3 @@ def similar(unknown: Sequence[str], known: Sequence[str]) -> str:
 
     close = [match for name in unknown for match in get_close_matches(name, known, n=1, cutoff=0.8)]
     return f"did you mean {', '.join(close)}? Otherwise " if close else ""
-
-
-def _rebuild(
-    cls: type[PlatformError], what: str, where: str, remedy: Remedy, state: dict[str, object]
-) -> PlatformError:
-    error = cls.__new__(cls)
-    PlatformError.__init__(error, what=what, where=where, next_step=remedy)
-    error.__dict__.update(state)
-    return error

@@ -57,8 +57,8 @@ def error_for_partition(
 ) -> PlatformError | None:
     """Return the error of a partition with too many rejected rows to be used downstream; None if it has not.
 
-    One with fewer than :data:`LEAST_ROWS` rows is judged together with the small ones before it, and is never at fault
-    if its own share is accepted. `letters` has the rejected rows of each partition, and all of its rows.
+    One with fewer than :data:`LEAST_ROWS` rows is judged together with the small ones before it, and passes if its own
+    share is accepted. `letters`: the rejected rows and all rows of each partition.
     """
     rejected_rows = rows = 0
     for first in sorted((key for key in letters if key <= partition), reverse=True):

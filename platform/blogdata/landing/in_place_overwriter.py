@@ -1,16 +1,16 @@
 """In-Place Overwriter: rows of a person leave raw files that know no DELETE, and all other bytes stay in their place.
 
 Problem: every backfill and replay reads landed files again, so a person who was deleted from the tables alone comes
-back. Text files cannot delete a row: a file has to be written anew, and whoever is killed while writing it over has
-neither the old nor the new one.
+back. Text files cannot delete a row: a file has to be written anew, and a process that is killed while it overwrites
+the file leaves neither the old nor the new one.
 How it works: a line that is to go is overwritten by as many bytes of filler (:func:`overwrite`). The new file is
 written beside the old one, flushed to the disk, and takes its name in one step. A line of filler is no row any more
 (:mod:`blogdata.landing.lines`): it is counted as `erased`, and not read. All tables that were computed from it are
 computed again, by the plan that knows what is stale; nothing is patched.
 The trap: removing the bytes. All lines behind would move, and with them everything that is known by its place in a
-file: ids of visits in access logs, corrections of dead letters, the account of each file. And what is overwritten
-cannot be brought back: what decides about lines is shown before. Requests are better collected, since a file is read
-and written as a whole, for one line as for thousands.
+file: ids of visits in access logs, corrections of dead letters, the account of each file. What is overwritten cannot
+be brought back, so a person sees the plan before. Requests are better collected, since a file is read and written as a
+whole, for one line as for thousands.
 When not to use it: on a file that a process keeps open to append to, since what it writes after the rename goes into a
 file without a name. Where all personal data lie in one small table, delete there (Vertical Partitioner).
 Source: "Data Engineering Design Patterns", ch. 7.
@@ -39,7 +39,7 @@ _LONGEST_STEM = 60
 _COARSE = 2 * 10**9
 """Nanoseconds of which the clock of any file system tells two times apart."""
 Goes = Callable[[Iterator[tuple[int, bytes]]], Iterable[int]]
-"""Decides which lines of a file go: of all, each by its offset and its bytes, the offsets."""
+"""Decides which lines of a file go: from all lines, as offset and bytes, it picks the offsets."""
 
 
 def overwrite(file: Path, goes: Goes, *, before: Callable[[Path], None] = lambda _: None) -> int:

@@ -4,10 +4,11 @@ A line that is one JSON object or a row of a CSV file names persons by the field
 any case, such as `User_ID`, also if a field comes twice, has several values, or is in a text that is JSON itself. Of a
 line that cannot be read, such as one that was cut off, whatever looks like such a field counts, and any word that is a
 value: of an e-mail, an address, an id of at least :data:`DISTINCTIVE` characters, or, if no field names a user, a
-login. Words are also decoded from JSON's escapes, those of servers (`\\xc3\\xb6`), and percent escapes. Of a line of an
-access log count e-mails, addresses and long ids that are no number anywhere, and logins where servers write them,
-before the time, also those of several words, or where a declared format or a header has them; a path like `/archive` is
-none, nor what syslog writes before a line. Parts of a line are joined as for its row.
+login. Words are also decoded from JSON's escapes, those of servers (`\\xc3\\xb6`), and percent escapes.
+
+In a line of an access log e-mails, addresses, and long ids that are no numbers count wherever they stand. Logins, also
+of several words, count where servers write them: before the time, or where a declared format or a header has them. A
+path like `/archive` is none, nor is what syslog writes before a line. Parts of a line are joined as for its row.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class Named:
     at: float | None
     """When the event happened or the user registered."""
     logged: float | None = None
-    """When the request was logged. Nobody returns by it: a log is known again only if the same lines of it go."""
+    """When the request was logged. It lets nobody in again: a log is recognized only if the same lines are erased."""
 
 
 def kind_of(file: Path, landing: Path) -> Kind:

@@ -117,7 +117,7 @@ def is_replay() -> Column:
 
 @contextmanager
 def faults_of(file: Path) -> Iterator[None]:
-    """Raise what reading a landed file raises as typed errors that name it; one that has vanished is transient."""
+    """Turn errors of reading a landed file into typed errors that name it; that of a vanished file is transient."""
     try:
         yield
     except FileNotFoundError as error:
@@ -248,7 +248,7 @@ def _of_paths(
 
 @contextmanager
 def _named_for_spark() -> Iterator[None]:
-    """Raise what reading a file raises as the client classifies it (:mod:`blogdata.table.faults`)."""
+    """Turn errors of reading a file into those that the client recognizes (:mod:`blogdata.table.faults`)."""
     try:
         yield
     except PlatformError as error:

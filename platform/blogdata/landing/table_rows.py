@@ -158,7 +158,7 @@ def describe(
 def each_row(
     connection: psycopg.Connection, table: SourceTable, where: sql.Composable, read: Callable[[SourceTable], _Result]
 ) -> _Result:
-    """Call what reads rows of a table; again, with their values marked, if some of them cannot be read."""
+    """Call `read`; if a value cannot be read, mark such values and call it again."""
     try:
         with connection.transaction():
             return read(table)

@@ -27,12 +27,10 @@ def _interrupt_at_end_of_input() -> None:
 
 
 def main() -> None:
-    """Run a console script: its arguments are a folder for temporary files (empty: the usual one), its name, its own.
-
-    The folder is that of this process alone: a variable of the environment would reach Spark's server, which stays.
-    """
+    """Run a console script: arguments are a folder for temporary files (empty: the usual one), its name, its own."""
     end_with_parent()
     _, folder, name, *arguments = sys.argv
+    # A variable of the environment would reach Spark's server, which stays.
     tempfile.tempdir = folder or None
     script = Path(sys.executable).with_name(name)
     sys.argv = [str(script), *arguments]

@@ -19,10 +19,7 @@ def pointer(settings: Settings, name: str) -> Pointer:
 
 
 def read(settings: Settings, name: str, version: int | None = None) -> Secret:
-    """Read a secret of the deployment's own in one of its versions, or the current one.
-
-    It has at least 32 characters; without a current one a random one is generated.
-    """
+    """Read a secret of the deployment's own, in a version or the current one, which is generated if there is none."""
     stored = pointer(settings, name)
     if version is None and stored.read() is None:
         # What is derived from a secret is permanent: of two processes the first generates it, the second reads it.

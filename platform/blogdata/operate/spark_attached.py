@@ -82,10 +82,9 @@ def _release_all() -> None:
 
 
 def attach(url: str) -> SparkSession:
-    """Open a new session on a server; it becomes the process's default session if there is none.
+    """Open a new session on a server; the first one is the process's default.
 
-    By default Spark's client retries a dead server for ten minutes. This session gives up after about 4 s on a local
-    server and 85 s on a remote one.
+    Spark's client would retry a dead server for ten minutes; this one gives up after 4 s, on a remote server 85 s.
     """
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession

@@ -43,8 +43,8 @@ _WORKER_PACKAGES = ("blogdata", "assets", "quality")
 def configuration(settings: Settings) -> dict[str, str]:
     """Build the configuration of a Spark driver; jars that are missing are fetched and compiled.
 
-    Other users of the machine can connect to its ports, too. On a local master Spark makes a secret for these, which
-    never leaves the process; a cluster has one of its own (`spark.authenticate.secret`).
+    Other users of the machine can connect to its ports. On a local master Spark makes a secret for them that never
+    leaves the process; a cluster has its own (`spark.authenticate.secret`).
     """
     pinned = jars.download_missing(settings)
     class_path = os.pathsep.join(map(str, [*pinned.files("spark"), jars.compile_engine(pinned)]))
@@ -112,9 +112,8 @@ def _java_options(settings: Settings) -> str:
 def _most_unspilled(settings: Settings) -> int:
     """Compute how many bytes a sort or a window keeps in memory before it spills.
 
-    By default it takes all that is free, and neither a sort that still receives rows nor a window that is being read
-    gives anything back: the next window of the same task then fails (UNABLE_TO_ACQUIRE_MEMORY), whatever the heap, for
-    instance when the page views of one busy visitor are cut into sessions.
+    By default it takes all that is free, and gives nothing back while rows come in or are read: the next window of the
+    task fails (UNABLE_TO_ACQUIRE_MEMORY) whatever the heap, as for the sessions of one busy visitor.
     """
     local = _LOCAL.fullmatch(settings.spark.master)
     if local is None:
@@ -166,8 +165,7 @@ def environment(settings: Settings) -> dict[str, str]:
 def worker_python(settings: Settings) -> Path:
     """Write the script that Spark starts as Python: for `blogdata.landing.worker_daemon`, and :mod:`.stream_worker`.
 
-    Where the folder allows no executables it is the interpreter itself; workers then start more slowly, and on a busy
-    machine a stream's start may need a retry.
+    Where the folder allows no executables it is the interpreter itself, with which workers start more slowly.
     """
     executable = settings.service_folder(SERVICE) / "python"
     script = worker_python_script()
@@ -191,10 +189,7 @@ def worker_python_script() -> str:
 
 
 def worker_code() -> str:
-    """Return a digest of what Python workers may have imported: the project's code, and installed packages.
-
-    Workers live as long as their server: another digest needs another server.
-    """
+    """Return a digest of all code that Python workers import; they live as long as their server."""
     facts = sorted(folder.name for folder in package_folder("pyspark").parent.glob("*.dist-info"))
     for package in _WORKER_PACKAGES:
         for file in sorted(package_folder(package).rglob("*.py")):

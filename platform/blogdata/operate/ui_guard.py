@@ -60,7 +60,7 @@ def _same(given: str, expected: str) -> bool:
 
 @dataclass(frozen=True)
 class UiGuard:
-    """The middleware; `open` are routes that look for themselves who asks, `way_in` is what a stranger is told."""
+    """The middleware; `open`: routes that check their callers themselves; `way_in`: how to sign in, for strangers."""
 
     app: ASGIApp
     token: str

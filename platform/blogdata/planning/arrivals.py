@@ -139,21 +139,6 @@ def warnings(contracts: Iterable[Contract], look: Snapshot, now: datetime) -> li
     return [line for line in lines if line]
 
 
-def removed(contract: Contract, look: Snapshot) -> str | None:
-    """Return the warning that published partitions are no longer in the landing zone; None if all are, or expired.
-
-    A table that is written whole shows the newest delivery only.
-    """
-    source = landed_input(contract)
-    if source is None or contract.partitioning is None:
-        return None
-    landed = {partition.key for partition in look.zone.scan(source.table, source.grain)}
-    published = look.published(contract.dataset)
-    gone = sorted(key for key, entry in published.items() if entry.expired is None and key not in landed)
-    text = f"{contract.dataset}: the landed files of {_first(gone)} are gone: their rows stay, and cannot"
-    return f"{text} be computed again; bring them back from a backup" if gone else None
-
-
 def refusals(contracts: Iterable[Contract], landing: Path | LandingZone) -> list[PlatformError]:
     """List the errors of refused links and entries that block publication, those of access logs included."""
     links = [link for contract in contracts for part in Arrivals.of(contract, landing).refused for link in part.links]

@@ -28,15 +28,11 @@ from blogdata.planning.snapshot import Snapshot, StreamedInput
 
 
 class PartitionExpired(PlatformError):
-    """A partition cannot be computed again: it has expired."""
-
-
-class InputExpired(PartitionExpired):
-    """One that it reads has expired."""
+    """A partition cannot be computed again: it has expired, or one that it reads."""
 
 
 def over(look: Snapshot, graph: Graph, task: Task, now: datetime) -> tuple[str, ...]:
-    """Find the partitions of a task whose retention has ended and that have not left its tables, in order."""
+    """Find the partitions of a task whose retention has ended and whose rows are still in its tables, in order."""
     contract = task.contracts[0]
     if not expires(contract, graph):
         return ()
@@ -65,7 +61,7 @@ def expires(contract: Contract, graph: Graph) -> bool:
 def refusals(look: Look, graph: Graph, task: Task, keys: Collection[str]) -> dict[str, PartitionExpired]:
     expired = {key for contract in task.contracts for key in _expired(look, contract.dataset)}
     errors = {
-        key: _refusal(PartitionExpired, task.main, key, f"{key} has expired: its rows have left the table")
+        key: _refusal(task.main, key, f"{key} has expired: its rows have left the table")
         for key in keys
         if key in expired
     }
@@ -76,7 +72,7 @@ def refusals(look: Look, graph: Graph, task: Task, keys: Collection[str]) -> dic
         readers = _readers(look, edge, read, gone) if gone else {}
         for key in readers.keys() & set(keys) - errors.keys():
             what = f"{key} stays as it is: {edge.above} {readers[key]}, which it is computed from, has expired"
-            errors[key] = _refusal(InputExpired, task.main, key, what)
+            errors[key] = _refusal(task.main, key, what)
     return errors
 
 
@@ -96,8 +92,8 @@ def _readers(look: Look, edge: Edge, read: Read, gone: Mapping[str, str]) -> Map
     return read.reach.reached(look, edge, {edge.above: gone}, {})
 
 
-def _refusal(kind: type[PartitionExpired], dataset: str, key: str, what: str) -> PartitionExpired:
-    error = kind(
+def _refusal(dataset: str, key: str, what: str) -> PartitionExpired:
+    error = PartitionExpired(
         what=what,
         where=dataset,
         next_step=Remedy(

@@ -18,25 +18,24 @@ backfilling).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 from types import MappingProxyType
 
 from blogdata.contract.contract import Wanted
-from blogdata.contract.partitions import Grain, ends_of, following
+from blogdata.contract.partitions import Grain, ends_of, following, start_of
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Land, Remedy
 from blogdata.ledger.executions import ReplayTooLong
+from blogdata.ledger.faults import by_reason
+from blogdata.planning.expired import PartitionExpired
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.staleness import Staleness
 
-ASKED = "asked for"
-"""Reason of a partition that a person requested."""
-STALE = "its input changed"
-"""Reason of a partition that is stale and was not requested."""
-NEW = "not computed yet"
-"""Reason of a stale partition that was never published."""
+ASKED, STALE, NEW = "asked for", "its input changed", "not computed yet"
+"""Reasons of planned partitions: requested by a person, stale, or stale and never published."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,10 +98,9 @@ class Planner(Staleness):
         return {main: wanted[main] for main in mains if wanted[main]}
 
     def plan_of_replay(self, asked: Wanted, *, refused: Mapping[str, ReplayTooLong] = MappingProxyType({})) -> Plan:
-        """Plan a replay: the requested partitions and everything they make stale.
+        """Plan a replay: the requested partitions and everything they make stale, but datasets beyond their limit.
 
-        Datasets whose replay would exceed the contract's limit are refused. A watermark that the replay moves is known
-        only after it ran: the next run finds the hours whose late rows change.
+        A watermark that the replay moves is known only after it ran: the next run finds the hours it makes stale.
         """
         known = dict(refused)
         while True:
@@ -196,3 +194,63 @@ def _keys_in(dataset: str, grain: Grain, partitions: str, known: Sequence[str]) 
             )
         chosen |= keys
     return sorted(chosen)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    start: datetime | None
+    end: datetime | None
+
+    @classmethod
+    def parsed(cls, text: str) -> Window:
+        start, end = (datetime.fromisoformat(end) if end else None for end in text.split(".."))
+        return cls(start=start, end=end)
+
+    def written(self) -> str:
+        return f"{self.start.isoformat() if self.start else ''}..{self.end.isoformat() if self.end else ''}"
+
+    def holds(self, key: str, grain: Grain | None) -> bool:
+        """Return whether a partition overlaps the window; always true for a table that is written whole."""
+        if grain is None:
+            return True
+        start = start_of(key, grain)
+        return (self.end is None or start < self.end) and (self.start is None or start + grain.length > self.start)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """The partitions that a person has selected: those that overlap a window, of some datasets; empty: all."""
+
+    window: Window | None = None
+    select: Sequence[str] = ()
+
+    def chosen(self, task: Task) -> bool:
+        return not self.select or bool({*self.select} & {*task.datasets})
+
+    def holds(self, task: Task, key: str) -> bool:
+        return self.chosen(task) and (self.window is None or self.window.holds(key, task.grain))
+
+    def require_kept(self, planner: Planner) -> bool:
+        """Return whether any landed, published or stale partition is selected; refuse to select expired ones only.
+
+        A table that is written whole lies in every span, so it counts there only if it is named.
+        """
+        selected, refused = 0, list[PartitionExpired]()
+        for task in planner.graph.tasks:
+            if task.grain is None and self.window and not self.select:
+                continue
+            keys = {key for key in planner.known(task) if self.holds(task, key)}
+            selected += len(keys)
+            refused += planner.expired(task, keys).values()
+        if refused and len(refused) == selected:
+            raise refused[-1]
+        return selected > 0
+
+    def waiting(self, planner: Planner) -> Iterator[tuple[str, str]]:
+        """Describe what waits for a person, by reason; each with the line by which a failed step names it."""
+        for dataset, errors in planner.held().items():
+            task = planner.graph.task_of(dataset)
+            held = {key: error for key, error in sorted(errors.items()) if self.holds(task, key)}
+            for why, faults in by_reason(held).items():
+                span = spanned([*faults], task.grain)
+                yield f"{dataset} {span} waits for a person: {why}", f"{task.main}: {why}"

@@ -60,7 +60,7 @@ class Continued:
 
 
 def continued(publications: Iterable[Entry], loads: Iterable[Entry], now: Mapping[str, int]) -> Iterator[Continued]:
-    """Find the versions of a table whose deliveries are all unchanged and before those they lack, the newest first."""
+    """Find the versions of a table that only lack deliveries after those they have read, the newest first."""
     ordered = sorted(loads, key=lambda load: load.version)
     for entry in sorted(publications, key=lambda entry: entry.version, reverse=True):
         newest = {load.partition: load for load in ordered if load.version <= entry.inputs.get(load.dataset, -1)}
@@ -68,9 +68,6 @@ def continued(publications: Iterable[Entry], loads: Iterable[Entry], now: Mappin
         left = tuple(sorted(now.keys() - read.keys()))
         if read and read.items() <= now.items() and (not left or left[0] > max(read)):
             yield Continued(version=entry.version, last=max(read), left=left)
-
-
-_ALL = ""
 
 
 class NotReplayed:
@@ -243,9 +240,7 @@ class Outdated(NotReplayed):
 class Watermarked(Same):
     """A partition reads the one with the same key, and its watermark depends on all input partitions before it.
 
-    Args:
-        measures: Source to the input's measure with its newest event time in a partition. Partitions that were
-            published before a source had a measure have none of it.
+    `measures` maps a source to the input's measure with its newest event time; older publications may lack it.
     """
 
     allowed: timedelta
@@ -279,9 +274,8 @@ class Watermarked(Same):
 class AsOf(_Versioned):
     """An hour joins a history as of its events: it depends on the days up to the first full delivery, or to its own.
 
-    Args:
-        landed: Landing-zone folder of the deliveries, if the dataset shows only the newest delivery and keeps the
-            earlier ones as copies. None if the dataset has one partition per delivery day.
+    `landed` is the landing-zone folder of deliveries of which the dataset shows only the newest; None if each delivery
+    is a partition.
     """
 
     delivered: str
@@ -308,7 +302,7 @@ class AsOf(_Versioned):
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
         hours = look.published(edge.below.dataset)
         if asked.get(edge.above):
-            return dict.fromkeys(hours, _ALL)
+            return dict.fromkeys(hours, "")
         if not wanted.get(self.delivered):
             return {}
         day = self._earliest(look, wanted[self.delivered])
@@ -395,11 +389,9 @@ def due_versions(look: Look, above: str, delivered: str | None, *, by_day: bool 
     """Return the version of each hour that its readers must have read.
 
     Rows that are added to hours of earlier days are due once a day: when the last hour of the day of their arrival is
-    there, when the next one begins, or when it should have. What replaces an hour is due at once.
-
-    Args:
-        delivered: Dataset of the hours of arrival; None: everything is due at once.
-        by_day: New hours of the newest day, and what is added to them, are due with that day, too.
+    there, when the next one begins, or when it should have. What replaces an hour is due at once; so is everything if
+    `delivered`, the dataset of the hours of arrival, is None. With `by_day`, new hours of the newest day wait for its
+    end, too.
     """
     hours, published = look.published(delivered) if delivered else {}, look.published(above)
     due = {hour: entry.changed for hour, entry in published.items()}

@@ -79,22 +79,16 @@ class Complete(Within):
 COMPLETE = Complete()
 
 
-_NO_TIME = timedelta(0)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Around(Same):
-    """A partition reads the one with the same key, and the neighbours whose rows may belong to its own.
+    """A partition reads the one with the same key, and neighbours with rows of so long `before` and `after` it.
 
-    Args:
-        before: How long before its begin rows matter.
-        after: How long after its end rows matter.
-        since: Dataset with whose first partition the reader begins; None: with the input's own.
+    The reader begins with the first partition of the dataset `since`; without it, with the input's first.
     """
 
     grain: Grain
-    before: timedelta = _NO_TIME
-    after: timedelta = _NO_TIME
+    before: timedelta = timedelta(0)
+    after: timedelta = timedelta(0)
     since: str | None = None
 
     def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
@@ -174,8 +168,7 @@ class Ended:
 class Shown(NotReplayed):
     """A partition repeats some values of a table that is written whole.
 
-    What is compared are the values and no versions: a publication of the table without another value makes nothing
-    stale, and neither does a value that the partition does not show.
+    Values are compared, not versions: a value that the partition does not show makes it not stale.
     """
 
     breakdown: str
@@ -220,10 +213,7 @@ class Carried(NotReplayed):
     """A partition continues from the rows that the one before has left pending (a dataset reads itself).
 
     What a partition has read is stored with its publication, in `landed`. If a partition runs again and leaves the same
-    rows pending, the later ones are not stale.
-
-    Args:
-        measure: Name of the dataset's measure with a digest of its pending rows; 0 or null if nothing is pending.
+    rows pending, the later ones are not stale. `measure` has a digest of the pending rows; 0 or null if there are none.
     """
 
     measure: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -25,13 +25,13 @@ from blogdata.deliver.partner import TOKENS, known_as, outbox
 from blogdata.errors import PlatformError
 from blogdata.files import locked
 from blogdata.landing import external_trigger, in_place_overwriter, passthrough_replicator
+from blogdata.landing.landed_persons import Identifiers
 from blogdata.landing.log_splitter import LOGS
 from blogdata.landing.suppression_list import LOCK, splitting
 from blogdata.ledger.events import EventLog
 from blogdata.operate import secrets, spark_connect
 from blogdata.operate.config import Settings
 from blogdata.privacy.file_search import Searched, is_searched_for, search
-from blogdata.privacy.journal import Erasure, Journal
 from blogdata.runs import turns
 from blogdata.runs.upkeep import BUSY
 from blogdata.table import companions, expiry, members, unneeded
@@ -43,13 +43,17 @@ _LEFTOVERS = (files.PARTIAL, passthrough_replicator.STAGED, in_place_overwriter.
 _NUMBERED = re.compile(r"^(\d{20})\.")
 
 
-def clear(settings: Settings, erasure: Erasure) -> list[str]:
-    """Clear all places, and return those that could not be cleared, with the reason."""
-    left = [*_older_versions(settings, erasure), *_outbox(settings, erasure)]
+Note = Callable[[str, str], None]
+"""Records a place, and what has to be known of it once it is cleared."""
+
+
+def clear(settings: Settings, persons: Identifiers, *, since: float, note: Note) -> list[str]:
+    """Clear all places, and return those that could not be cleared, with the reason; `since` is when it began."""
+    left = [*_older_versions(settings, persons, note), *_outbox(settings, persons.user_ids, note)]
     if left:
         return left
     staging.remove(settings)
-    _leftovers_in_landing_zone(settings, erasure)
+    _leftovers_in_landing_zone(settings, since)
     remove(settings.lake / "refused")
     # The folders stay: a run that is at work goes on writing there.
     for log in (settings.home / "dagster" / "compute_logs").rglob("*"):
@@ -62,18 +66,18 @@ def clear(settings: Settings, erasure: Erasure) -> list[str]:
     return []
 
 
-def _older_versions(settings: Settings, erasure: Erasure) -> Iterator[str]:
+def _older_versions(settings: Settings, persons: Identifiers, note: Note) -> Iterator[str]:
     events = EventLog(Lake(root=str(settings.lake)))
-    values = frozenset(filter(is_searched_for, erasure.persons.values()))
+    values = frozenset(filter(is_searched_for, persons.values()))
     for contract in EVERY.values():
         try:
-            if why := _clear_table(settings, events, contract, values):
+            if why := _clear_table(events, contract, values, note):
                 yield f"{contract.dataset}: {why}"
         except (PlatformError, DeltaError) as error:
             yield f"{contract.dataset}: {error.what if isinstance(error, PlatformError) else 'its log is damaged'}"
 
 
-def _clear_table(settings: Settings, events: EventLog, contract: Contract, values: Collection[str]) -> str:
+def _clear_table(events: EventLog, contract: Contract, values: Collection[str], note: Note) -> str:
     """Remove what the current version of a dataset does not need; return why not.
 
     A log with a value, as in a statement that somebody ran, begins anew with a checkpoint.
@@ -82,7 +86,7 @@ def _clear_table(settings: Settings, events: EventLog, contract: Contract, value
     if not any(column.singles_out for column in contract.columns):
         return ""
     if lake.folder(dataset) is None:
-        Journal(settings.home).note(dataset, "it is in an object store: have the store remove its old versions")
+        note(dataset, "it is in an object store: have the store remove its old versions")
         return ""
     if lake.caught_up(dataset) is None:
         return ""
@@ -113,24 +117,24 @@ def _clear_table(settings: Settings, events: EventLog, contract: Contract, value
     return ""
 
 
-def _outbox(settings: Settings, erasure: Erasure) -> Iterator[str]:
+def _outbox(settings: Settings, users: Collection[str], note: Note) -> Iterator[str]:
     box = outbox(settings)
     if not box.path.exists():
         return
     try:
         with box.alone():
-            if sent := box.sent(erasure.persons.user_ids):
+            if sent := box.sent(users):
                 secret = secrets.read(settings, TOKENS).reveal()
-                keys = ", ".join(sorted(known_as(user, secret) for user in erasure.persons.user_ids))
+                keys = ", ".join(sorted(known_as(user, secret) for user in users))
                 what = f"the partner has {sent} of their records, or may have them"
-                Journal(settings.home).note("partner.sqlite", f"{what}: tell it to erase those of the keys {keys}")
-            box.forget(erasure.persons.user_ids)
+                note("partner.sqlite", f"{what}: tell it to erase those of the keys {keys}")
+            box.forget(users)
         box.scrub()
     except PlatformError as error:
         yield f"partner.sqlite: {error.what}"
 
 
-def _leftovers_in_landing_zone(settings: Settings, erasure: Erasure) -> None:
+def _leftovers_in_landing_zone(settings: Settings, since: float) -> None:
     """Remove hidden files under the platform's names; those of producers may be about to land."""
     landing, logs = settings.landing, settings.landing / LOGS
     remove(landing / external_trigger.FOLDER / external_trigger.REFUSED)
@@ -139,7 +143,7 @@ def _leftovers_in_landing_zone(settings: Settings, erasure: Erasure) -> None:
         for file in landing.rglob(".*"):
             # One of a load under way is newer, and what it lands is held against the list.
             with suppress(FileNotFoundError):
-                if file.name.endswith(_LEFTOVERS) and (logs in file.parents or file.stat().st_mtime < erasure.at):
+                if file.name.endswith(_LEFTOVERS) and (logs in file.parents or file.stat().st_mtime < since):
                     file.unlink()
 
 

@@ -1,16 +1,22 @@
 """Forgetting: persons leave the landing zone and all tables, and do not come back.
 
 It is no job of Dagster, whose storage keeps the configuration of a run and its log: these would name the persons.
+
+While an erasure is under way, its journal (`forgetting.json` of the home) has the persons' values as they are: steps
+search for them after no table has them any more. The journal is gone when the erasure has ended. What stays is a
+certificate with keyed hashes of the persons and no value: only with the key can it be shown that somebody was erased.
 """
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -21,7 +27,7 @@ from assets.stream_inputs import streamed_inputs
 from blogdata.deliver import serving
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import GoOnForgetting, Remedy, Run
-from blogdata.files import locked
+from blogdata.files import locked, write_atomically
 from blogdata.landing.landed_persons import Identifiers
 from blogdata.landing.suppression_list import SuppressionList, erase_known
 from blogdata.ledger.events import EventLog
@@ -35,20 +41,83 @@ from blogdata.privacy import erasure_plan as plan
 from blogdata.privacy.erased_rows import PLACES, Rows, TakingOut, UnusedAddresses, without_landed_files
 from blogdata.privacy.erasure_plan import ErasurePlan, built_anew
 from blogdata.privacy.file_search import is_searched_for
-from blogdata.privacy.journal import FILE, Erasure, Journal
 from blogdata.privacy.persons import landed_files
-from blogdata.runs.job import Runs
 from blogdata.runs.landed_inputs import bounds_of
 from blogdata.runs.zone import zone_of
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
 from quality.contracts import CONTRACTS, GRAPH, LANDED
 
+FILE = "forgetting.json"
+"""Name of the journal in the home."""
+CERTIFICATES = "erasure_certificates"
+"""Folder of the home with a file for each erasure that has ended."""
 _FILES_AT_ONCE = 100
 """Landed files that are overwritten while other runs wait to read theirs."""
 _NAMED = 5
 COMPUTED = "computed again"
 """What the step has done that computes again what was computed from their lines."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Erasure:
+    """An erasure under way; times are seconds since 1970."""
+
+    persons: Identifiers
+    at: float
+    registered: float | None = None
+    """The newest time at which any of them registered; None: unknown."""
+    done: Mapping[str, float] = field(default_factory=dict)
+    """Names of the steps that are done, to when they were."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """Place to what has to be known of it afterwards."""
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The journal of a deployment: of one erasure at a time."""
+
+    home: Path
+
+    @property
+    def path(self) -> Path:
+        return self.home / FILE
+
+    def under_way(self) -> Erasure | None:
+        if not self.path.exists():
+            return None
+        record = json.loads(self.path.read_bytes())
+        persons = {kind: frozenset(values) for kind, values in record.pop("persons").items()}
+        return Erasure(persons=Identifiers(**persons), **record)
+
+    def write(self, erasure: Erasure) -> None:
+        """Record an erasure as it is now; on the disk when it returns."""
+        for cut_off in self.home.glob(f".{FILE}.*"):
+            cut_off.unlink()
+        persons = {kind: sorted(values) for kind, values in erasure.persons.by_kind().items()}
+        write_atomically(self.path, json.dumps({**asdict(erasure), "persons": persons}).encode())
+
+    def finish(self, step: str) -> None:
+        erasure = self.known()
+        self.write(replace(erasure, done={**erasure.done, step: clock.now().timestamp()}))
+
+    def note(self, place: str, text: str) -> None:
+        """Record what is about to be cleared: the first note stays, since a resumed erasure finds only the rest."""
+        erasure = self.known()
+        self.write(replace(erasure, notes={place: text, **erasure.notes}))
+
+    def end(self, certificate: Mapping[str, Any]) -> Path:
+        folder = self.home / CERTIFICATES
+        folder.mkdir(exist_ok=True)
+        file = folder / f"{certificate['erasure']}.json"
+        write_atomically(file, json.dumps(certificate, indent=1).encode())
+        self.path.unlink()
+        return file
+
+    def known(self) -> Erasure:
+        erasure = self.under_way()
+        assert erasure is not None
+        return erasure
 
 
 def suppress(settings: Settings, erasure: Erasure) -> None:
@@ -77,7 +146,7 @@ def take_out(settings: Settings, erasure: Erasure) -> None:
     _require_cleared(left)
 
 
-def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
+def recompute(settings: Settings, erasure: Erasure, runs: Any) -> None:
     """Compute all that was computed from these lines again, by the plan that knows what is stale."""
     published = [name for name in CONTRACTS if _look(settings).published(name)]
     outcome = runs.run(for_=[*published, *serving.configured(settings)])
@@ -107,7 +176,8 @@ def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
 
 def clear(settings: Settings, erasure: Erasure) -> None:
     """Clear all that remembers the persons besides landed files and newest versions."""
-    _require_cleared(clearing.clear(settings, erasure))
+    note = Journal(settings.home).note
+    _require_cleared(clearing.clear(settings, erasure.persons, since=erasure.at, note=note))
 
 
 def certificate(settings: Settings, erasure: Erasure) -> Mapping[str, Any]:
@@ -167,7 +237,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
 """What a step has done, to the step; the one that computes takes what runs the lineage, too."""
 
 
-def go_on(settings: Settings, say: Callable[[str], None], runs: Runs) -> Mapping[str, Any]:
+def go_on(settings: Settings, say: Callable[[str], None], runs: Any) -> Mapping[str, Any]:
     """Do the steps that are not done of the erasure under way, and end it; returns its certificate."""
     journal = Journal(settings.home)
     for name, step in STEPS.items():

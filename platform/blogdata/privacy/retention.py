@@ -11,7 +11,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
@@ -33,7 +33,7 @@ from blogdata.runs import turns
 from blogdata.runs.computation import run_context
 from blogdata.runs.job import operation
 from blogdata.runs.lake_resource import LakeResource
-from blogdata.runs.run_values import table
+from blogdata.runs.names import table
 from blogdata.table import expiry, refused
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
@@ -54,12 +54,8 @@ def _remove(hidden: Path) -> None:
             hidden.parent.rmdir()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Expired:
-    """What left, or is to leave: dataset to partition to its rows, readers before what they read, and landed files."""
-
-    rows_of: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    landed: Sequence[LandedPartition] = ()
+Expired = tuple[Mapping[str, Mapping[str, int]], Sequence[LandedPartition]]
+"""What left, or is to leave: dataset to partition to its rows, readers before what they read; and landed files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,36 +66,38 @@ class Retention:
     streams: Sequence[StreamedInput] = ()
     run: RunContext
 
+    @property
+    def look(self) -> Snapshot:
+        return Snapshot(self.zone, self.events)
+
     def expire(self, now: datetime, *, only_plan: bool = False) -> Expired:
         """Take the partitions whose retention has ended out of their tables, then remove their landed files."""
-        look = Snapshot(self.zone, self.events)
+        lake, look = self.events.lake, self.look
         tasks = [(task, expired.over(look, self.graph, task, now)) for task in reversed(self.graph.tasks)]
         over = [(task, keys) for task, keys in tasks if keys]
         if only_plan:
-            lake = self.events.lake
-            rows_of = {task.main: expiry.rows_of(lake, task.main, _column(task), keys) for task, keys in over}
-            return Expired(rows_of=rows_of, landed=expired.landed_over(look, self.graph, self.streams))
-        rows_of = {task.main: rows for task, keys in over if (rows := self._leave(task, keys, now))}
+            planned = {task.main: expiry.rows_of(lake, task.main, _column(task), keys) for task, keys in over}
+            return planned, expired.landed_over(look, self.graph, self.streams)
+        left = {task.main: rows for task, keys in over if (rows := self._leave(task, keys, now))}
         # Read again: the tables have changed.
-        landed = expired.landed_over(Snapshot(self.zone, self.events), self.graph, self.streams)
+        landed = expired.landed_over(self.look, self.graph, self.streams)
         sources = {source.table for entry in self.graph.contracts.values() if (source := landed_input(entry))}
         left_over = [self.zone.folder.glob(f"{table}/{at}{_PREFIX}*") for table in sources for at in ("", "date=*/")]
         for hidden in sorted(chain(*left_over)):
             _remove(hidden)
         for partition in landed:
             remove(partition)
-        return Expired(rows_of=rows_of, landed=landed)
+        return left, landed
 
     def _leave(self, task: Task, over: Sequence[str], now: datetime) -> Mapping[str, int]:
-        with turns.taken(self.events.lake, task.main, over) as claimed:
+        lake = self.events.lake
+        with turns.taken(lake, task.main, over) as claimed:
             # Read again: another removal that has ended meanwhile would be counted as one of no rows.
-            still = set(expired.over(Snapshot(self.zone, self.events), self.graph, task, now)) if claimed else set()
-            keys = [key for key in claimed if key in still]
-            if not keys:
+            still = set(expired.over(self.look, self.graph, task, now)) if claimed else set()
+            if not (keys := [key for key in claimed if key in still]):
                 return {}
-            rows = expiry.leave(
-                self.events.lake, task.main, _column(task), keys, run=asdict(self.run), companions=task.datasets[1:]
-            )
+            run = asdict(self.run)
+            rows = expiry.leave(lake, task.main, _column(task), keys, run=run, companions=task.datasets[1:])
         for dataset in task.datasets:
             # Otherwise the next reader records it.
             self.events.publications(dataset, keys)
@@ -130,14 +128,21 @@ def enforce(context: dg.OpExecutionContext, config: RetentionConfig) -> Mapping[
         streams=streamed_inputs(access.checkpoints_path),
         run=run_context(context, code().version),
     )
-    expired = retention.expire(clock.now(), only_plan=config.only_plan)
+    rows_of, landed = retention.expire(clock.now(), only_plan=config.only_plan)
+    rows = [
+        {"dataset": name, "partitions": len(of), "rows": sum(of.values()), "first": min(of), "last": max(of)}
+        for name, of in rows_of.items()
+    ]
+    result = {
+        "removed": not config.only_plan,
+        "rows_expired": sum(sum(of.values()) for of in rows_of.values()),
+        "landed_partitions_removed": len(landed),
+        **table("partitions", rows),
+    }
     if config.only_plan:
-        return {"removed": False, **_result(expired)}
-    for name, rows in expired.rows_of.items():
-        context.log.info(f"{name}: {sum(rows.values()):,} rows of {len(rows):,} partitions have expired")
-    removed = copies(access.lake)
+        return result
     batches = refused.expire(access.lake, now=datetime.now(timezone.utc))
-    return {"removed": True, **_result(expired), **removed, "refused_batches_expired": len(batches)}
+    return {**result, **copies(access.lake), "refused_batches_expired": len(batches)}
 
 
 def copies(lake: Lake) -> Mapping[str, Any]:
@@ -146,18 +151,6 @@ def copies(lake: Lake) -> Mapping[str, Any]:
     lake_views.write(lake, list(EVERY.values()))
     sizes = [size for name, keep in KEPT.items() for size in expiry.remove(lake, name, keep=keep).values()]
     return {"copies_removed": len(sizes), "bytes_of_copies": sum(sizes)}
-
-
-def _result(expired: Expired) -> dict[str, Any]:
-    rows = [
-        {"dataset": name, "partitions": len(of), "rows": sum(of.values()), "first": min(of), "last": max(of)}
-        for name, of in expired.rows_of.items()
-    ]
-    return {
-        "rows_expired": sum(sum(of.values()) for of in expired.rows_of.values()),
-        "landed_partitions_removed": len(expired.landed),
-        **table("partitions", rows),
-    }
 
 
 job = operation(

@@ -16,7 +16,7 @@ from blogdata.operate.config import Settings
 from blogdata.planning.plan import STALE, Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.runs import deployment_keys as keys
-from blogdata.runs.job import RUNS, Runs, operation, plan_table
+from blogdata.runs.job import RUNS, operation, plan_table
 from blogdata.runs.zone import zone_of
 from blogdata.table.audit import FROZEN
 from blogdata.table.lake import Lake
@@ -46,7 +46,7 @@ def rotate(context: dg.OpExecutionContext, config: RotateConfig) -> Mapping[str,
         keys.renew(settings, key, current)
     problems: list[str] = []
     if plan.runs:
-        runs: Runs = getattr(context.resources, RUNS)(command="job rotate", lifted=frozenset({keys.ROTATING, FROZEN}))
+        runs = getattr(context.resources, RUNS)(command="job rotate", lifted=frozenset({keys.ROTATING, FROZEN}))
         problems = runs.run_plan(plan).problems
     current = keys.current(settings, key)
     if rest := behind(_planner(settings).look, key, current.mark):

@@ -7,7 +7,7 @@ before the rows; those that only the sensor `detectors` evaluates are shown agai
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -21,11 +21,10 @@ from blogdata.ledger.faults import by_reason
 from blogdata.ledger.ledger import LedgerLine
 from blogdata.patterns.error_management import filter_interceptor, static_late_data_integrator
 from blogdata.patterns.quality import online_observer
-from blogdata.patterns.quality.online_observer import Jump, Point, jumps, observed_measures
+from blogdata.patterns.quality.online_observer import Point, jumps, observed_measures
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.planning.staleness import DEAD_LETTERS, dead_letter_error
 from blogdata.runs.names import asset_key
-from blogdata.runs.run_values import table
 from blogdata.runs.step import Step
 from blogdata.table.faults import AuditFailed
 
@@ -33,7 +32,7 @@ CONTRACT, LEDGER, TOO_LATE = "contract", "ledger", "too_late"
 SHARE, FILTERS, MEASURES = "share", "filters", "measures"
 WAITING = "waiting"
 """Fails while partitions of a dataset wait for a person, because they failed or are held."""
-_NAMED, _LISTED = 3, 100
+_NAMED = 3
 _LOOK_BACK = 4 * online_observer.PAST
 """How many partitions back to read: more than are compared, since some are missing or have too few rows."""
 
@@ -162,8 +161,8 @@ def share_results(contract: Contract, step: Step, commit: Commit) -> Iterator[dg
     """Judge the share of rows that are dead letters, that each filter removes, and that lack a value."""
     if contract.max_share is not None:
         yield _share(contract, step, commit)
-    measures, published, grain = observed_measures(contract), dict(commit.entries), contract.grain or Grain.HOUR
-    if contract.grain is not None and commit.entries and (measures or is_filtered(contract)):
+    measures, published, grain = observed_measures(contract), dict(commit.entries), contract.grain
+    if grain is not None and commit.entries and (measures or is_filtered(contract)):
         since = key_of(start_of(min(commit.entries), grain) - _LOOK_BACK * grain.length, grain)
         published = {**step.events.publications(commit.dataset, since=since), **commit.entries}
     if is_filtered(contract):
@@ -175,15 +174,11 @@ def share_results(contract: Contract, step: Step, commit: Commit) -> Iterator[dg
         }
         text = "'{0.name}' removed {0.found:.1%} of the rows, usual are {0.usual:.1%}"
         shares = {"shares": filter_interceptor.shares(commit.entries)}
-        yield _jumps(contract, FILTERS, _deviating(series, commit, grain), text, shares)
+        yield _jumps(contract, FILTERS, series, commit, text, shares)
     if measures:
         series = {name: online_observer.series(published, name) for name in measures}
         text = "{0.name} is {0.found:.1%} of the rows, usual is {0.usual:.1%}"
-        yield _jumps(contract, MEASURES, _deviating(series, commit, grain), text, {})
-
-
-def _deviating(series: Mapping[str, Sequence[Point]], commit: Commit, grain: Grain) -> list[Jump]:
-    return [jump for name, points in series.items() for jump in jumps(name, points, commit.entries, grain=grain)]
+        yield _jumps(contract, MEASURES, series, commit, text, {})
 
 
 def _share(contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckEvaluation:
@@ -204,17 +199,19 @@ def _share(contract: Contract, step: Step, commit: Commit) -> dg.AssetCheckEvalu
 
 
 def _jumps(
-    contract: Contract, name: str, deviating: Iterable[Jump], text: str, metadata: dict[str, Any]
+    contract: Contract,
+    name: str,
+    series: Mapping[str, Sequence[Point]],
+    commit: Commit,
+    text: str,
+    metadata: dict[str, Any],
 ) -> dg.AssetCheckEvaluation:
-    """Warn of jumps: the first 3 in the description, the first 100 in a table."""
-    ordered = sorted(deviating, key=lambda jump: (jump.partition, jump.name))
-    texts = [f"{jump.partition}: {text.format(jump)}" for jump in ordered[:_NAMED]]
-    rows = [
-        {"partition": jump.partition, "measure": jump.name, "found": f"{jump.found:.1%}", "usual": f"{jump.usual:.1%}"}
-        for jump in ordered[:_LISTED]
-    ]
-    figures = {**metadata, "partitions": len({jump.partition for jump in ordered}), **table("jumps", rows)}
-    return _warning(contract, name, texts + ["\N{HORIZONTAL ELLIPSIS}"] * (len(ordered) > _NAMED), figures)
+    grain = contract.grain or Grain.HOUR
+    deviating = [jump for of, points in series.items() for jump in jumps(of, points, commit.entries, grain=grain)]
+    deviating.sort(key=lambda jump: (jump.partition, jump.name))
+    texts = [f"{jump.partition}: {text.format(jump)}" for jump in deviating[:_NAMED]]
+    figures = {**metadata, "partitions": len({jump.partition for jump in deviating})}
+    return _warning(contract, name, texts + ["\N{HORIZONTAL ELLIPSIS}"] * (len(deviating) > _NAMED), figures)
 
 
 def _warning(contract: Contract, name: str, texts: Sequence[str], metadata: dict[str, Any]) -> dg.AssetCheckEvaluation:

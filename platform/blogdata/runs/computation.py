@@ -13,7 +13,7 @@ import dagster as dg
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import ROWS, Commit
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import ACCEPT, Remedy, Run
+from blogdata.errors.remedies import Remedy, Run
 from blogdata.patterns.observability.fine_grained_tracker import sources
 from blogdata.planning.graph import Graph
 from blogdata.runs.checks import failed_checks, passed_checks
@@ -137,10 +137,6 @@ def report_refused(context: Context, error: PlatformError, contracts: Iterable[C
         if isinstance(error, AuditFailed) and members.dataset_of(error.dataset) == contract.dataset:
             for result in failed_checks(contract, error):
                 log_event(context, result)
-
-
-def accepted(context: Context) -> frozenset[str]:
-    return frozenset(filter(None, context.run.tags.get(ACCEPT, "").split(",")))
 
 
 def run_context(context: Context, version: str) -> RunContext:

@@ -12,9 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import dagster as dg
 
-from blogdata.contract.writes import InOrder
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, ShowLedger
+from blogdata.errors.remedies import ACCEPT, Remedy, ShowLedger
 from blogdata.landing.full_loader import ACCEPT_SIZE
 from blogdata.ledger import faults as recorded_faults
 from blogdata.patterns.data_flow import single_runner
@@ -29,7 +28,6 @@ from blogdata.runs.computation import (
     Done,
     LineageCode,
     Publication,
-    accepted,
     access_of,
     log_event,
     report_refused,
@@ -59,7 +57,7 @@ class Driver:
         self._request = request
         self._is_launched = is_launched
         self._access = access_of(context)
-        self._accepted = accepted(context)
+        self._accepted = frozenset(filter(None, context.run.tags.get(ACCEPT, "").split(",")))
         self._planner = self._newest()
         self._asked: set[str] = set()
         self._failed_checks: list[str] = []
@@ -70,11 +68,8 @@ class Driver:
     ) -> Sequence[str]:
         """Compute the stale and the requested partitions of a task; fail if some failed, or are newly held.
 
-        Args:
-            launched: What an asset is launched for; None: the request of the run.
-
-        Returns:
-            The failed checks of published rows, as `dataset:check`; nothing should be computed from these rows.
+        An asset is `launched` for its own request, not for that of the run. Return the failed checks of published rows,
+        as `dataset:check`: nothing should be computed from these rows.
         """
         request = launched or context.resources.request
         if not request.is_for(task.datasets):
@@ -85,8 +80,9 @@ class Driver:
         faults: dict[str, PlatformError] = {}
         ran: dict[str, str] = {}
         step._asked = step._again(task)
-        # Of what is asked for again only a part is claimed at a time, so that it blocks nobody for long.
-        most, passes = MOST_AGAIN if request.is_again and not task.in_order else None, 0
+        # Of what was published before only a part is claimed at a time, so that it blocks nobody for long.
+        is_again = request.only_again or request.lane == Lane.AGAIN.value
+        most, passes = MOST_AGAIN if is_again and not task.in_order else None, 0
         # An automatic run does not wait: a backfill may hold the table or its partitions for hours.
         waits = request.scope == Scope.ALL.value
         # Partitions may make others of their own dataset stale: repeat until none is left.
@@ -188,10 +184,8 @@ class Driver:
         return {key: state for key, state in stale.items() if key not in waiting}
 
     def _batches(self, task: Task, keys: Sequence[str]) -> list[list[str]]:
-        if not keys:
-            return []
-        if task.grain is None or isinstance(task.contracts[0].write, InOrder):
-            return [list(keys)]
+        if not keys or task.grain is None or task.in_order:
+            return [list(keys)] if keys else []
         published = self._planner.look.published(task.main)
         batches, rows = [list[str]()], 0
         for key in static_late_data_integrator.run_order(keys, stateful=task.continues):

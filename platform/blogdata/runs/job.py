@@ -6,32 +6,18 @@ storage, and whoever may launch a run would choose where the data goes.
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import dagster as dg
 
-from blogdata.planning.plan import Plan, Planned
+from blogdata.planning.plan import Planned
+from blogdata.runs.names import table, values_only
 from blogdata.runs.retries import reported
-from blogdata.runs.run_values import table, values_only
 
 RUNS = "runs"
-"""The resource that runs the lineage, as :class:`Runs`; its factory takes the arguments of the pipeline."""
+"""The resource that runs the lineage in this process: it makes a :class:`blogdata.cli.pipeline.Pipeline`."""
 RESOURCES = frozenset({"lake", "spark", "deployment", RUNS})
 Config = TypeVar("Config", bound=dg.Config)
-
-
-class Ran(Protocol):
-    problems: list[str]
-
-
-class Runs(Protocol):
-    """Runs the lineage, in this process."""
-
-    def run(self, *, for_: Sequence[str] = ()) -> Ran:
-        """Run what is stale of some datasets, and of what they are computed from."""
-
-    def run_plan(self, plan: Plan) -> Ran:
-        """Run a plan."""
 
 
 def operation(

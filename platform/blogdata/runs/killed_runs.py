@@ -30,8 +30,7 @@ def own() -> dict[str, str]:
 def settle(instance: dg.DagsterInstance, *, launched: bool) -> Sequence[str]:
     """Report runs as failed whose process was on this host, and is gone; return their ids.
 
-    Args:
-        launched: Include the runs that the daemon has launched; only to be asked on the host of its code servers.
+    Those that the daemon has `launched` can only be asked for on the host of its code servers.
     """
     dead = []
     for record in instance.get_run_records(dg.RunsFilter(statuses=list(UNDER_WAY))):

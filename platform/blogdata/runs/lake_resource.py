@@ -34,14 +34,13 @@ class DeploymentResource(dg.ConfigurableResource["DeploymentResource"]):
 class LakeResource(dg.ConfigurableResource["LakeResource"]):
     """The tables' root, the landing zone and the event log.
 
-    Without `checkpoints`, those of the streams lie beside the landing zone. Through `probe_folder` a test steps writes.
+    Without `checkpoints`, those of the streams lie beside the landing zone.
     """
 
     root: str
     landing: str
     ready: str = "flag"
     checkpoints: str = ""
-    probe_folder: str = ""
 
     @cached_property
     def lake(self) -> Lake:
@@ -62,10 +61,6 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
     @property
     def checkpoints_path(self) -> Path:
         return Path(self.checkpoints) if self.checkpoints else self.landing_path.parent / "checkpoints"
-
-    @property
-    def probe(self) -> str | None:
-        return self.probe_folder or None
 
     def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
         """Read one partition of a dataset without a JVM, batch by batch."""

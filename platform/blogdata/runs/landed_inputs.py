@@ -44,11 +44,7 @@ class Landed:
 
     @classmethod
     def of(cls, step: Step, table: str, grain: Grain, keys: Sequence[str] | None = None) -> Landed:
-        """Find partitions in the landing zone: those of `keys`, or the step's own without it.
-
-        Raises:
-            LinkRefused: A partition is, or contains, a link that leads out of the landing zone.
-        """
+        """Find partitions in the landing zone: those of `keys`, or the step's own without it."""
         step.reach.require_read(f"landing.{table}")
         wanted = step.partitions if keys is None else keys
         partitions = _scanned(step, table, grain, wanted)
@@ -71,11 +67,7 @@ class Landed:
 
     @cached_property
     def measured(self) -> dict[str, dict[str, LandedSize]]:
-        """Lines and bytes of each file, by partition, counted without Spark; all files are judged.
-
-        Raises:
-            LandedFileVanished: A file no longer exists; transient.
-        """
+        """Lines and bytes of each file, by partition, counted without Spark; all files are judged."""
         landing = self.step.landing
         files = [file for of in self._files.values() for file in of]
         judged = dict(zip(files, judge_all(files, landing, self.bounds), strict=True))
@@ -156,11 +148,7 @@ class Landed:
 
 
 def _scanned(step: Step, table: str, grain: Grain, wanted: Sequence[str]) -> list[LandedPartition]:
-    """Find the partitions from the first wanted one on; the wanted ones have no line of a forgotten person any more.
-
-    Raises:
-        LinkRefused: A wanted partition contains a link that leads out of the landing zone.
-    """
+    """Find the partitions from the first wanted one on; the wanted ones have no line of a forgotten person any more."""
     personal = any(column.subject for column in step.contract.columns)
     while True:
         # The recorded state is older than a search without a match: the next one sees a line that comes later.

@@ -16,7 +16,7 @@ from blogdata.patterns.data_flow.concurrent_runner import ARRIVING
 from blogdata.planning.graph import Task
 from blogdata.runs.computation import RESOURCES, LineageCode
 from blogdata.runs.driver import Driver
-from blogdata.runs.names import op_of, step_of
+from blogdata.runs.names import step_of
 from blogdata.runs.refresh_request import JOB
 from blogdata.runs.retries import failing_after_output
 
@@ -52,11 +52,11 @@ def refresh_job(code: LineageCode, *, first: dg.OpDefinition, served: Sequence[S
 
 
 def op_failing_after_output(
-    name: str, description: str, resources: Collection[str], work: Callable[[dg.OpExecutionContext], object]
+    dataset: str, description: str, resources: Collection[str], work: Callable[[dg.OpExecutionContext], object]
 ) -> dg.OpDefinition:
-    """Build an op below which steps run even if it fails."""
+    """Build the op of a dataset, below which steps run even if it fails; its name is not that of the asset's op."""
     made = dg.op(
-        name=name,
+        name=f"refresh__{step_of(dataset)}",
         description=description,
         required_resource_keys=set(resources),
         ins={"above": dg.In(dg.Nothing)},
@@ -67,7 +67,7 @@ def op_failing_after_output(
 
 def _step(code: LineageCode, task: Task) -> dg.OpDefinition:
     return op_failing_after_output(
-        op_of(task.main),
+        task.main,
         f"Publish what is stale of {', '.join(task.datasets)}",
         {*RESOURCES, "request"},
         partial(Driver.run, code, task),

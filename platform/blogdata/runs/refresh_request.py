@@ -6,7 +6,7 @@ import dagster as dg
 from pydantic import Field, PrivateAttr
 
 from blogdata.errors import PlatformError
-from blogdata.planning.selection import Window
+from blogdata.planning.plan import Window
 from blogdata.planning.staleness import Lane, Scope
 
 JOB = "refresh"
@@ -17,14 +17,8 @@ Held = Mapping[str, Mapping[str, PlatformError]]
 class Request(dg.ConfigurableResource["Request"]):
     """Request of a `refresh` run; the default is everything that is stale.
 
-    Args:
-        datasets: Only these datasets; empty: all.
-        scope: Which stale partitions count: `all`, `ready` (those that may run automatically) or `ended`.
-        span: Time window in which all known partitions run again, such as `2026-01-05T00..2026-01-07T00`; either end
-            may be empty.
-        only_again: Run only `again` and `span`; skip stale partitions that were not requested.
-        lane: Which stale partitions count, by what made them stale: `all`, `landed` or `again`.
-        max_republished: Most already published partitions of a dataset that the lane `landed` computes, too.
+    Stale partitions count by `scope` and `lane` (:class:`Scope`, :class:`Lane`), and not with `only_again`: then only
+    the partitions `again`, and all known ones of `span`, such as `2026-01-05T00..2026-01-07T00`; an end may be empty.
     """
 
     datasets: list[str] = Field(default_factory=list)
@@ -55,8 +49,3 @@ class Request(dg.ConfigurableResource["Request"]):
     @property
     def window(self) -> Window | None:
         return Window.parsed(self.span) if self.span else None
-
-    @property
-    def is_again(self) -> bool:
-        """Whether all that it computes was published before, or is asked for by name."""
-        return self.only_again or self.lane == Lane.AGAIN.value

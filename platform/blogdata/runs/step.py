@@ -146,11 +146,9 @@ class Step:
     ) -> Mapping[str, Commit]:
         """Audit and publish the rows of the step with the write method of the contract; return commits by dataset.
 
-        Args:
-            rows: All rows of the step's partitions or of the whole table. For a merged dataset, its delivery. For a
-                dataset whose periods are merged in order, a function from a period to its delivery or its changes: the
-                commit is then the last one, with the entries of all executions.
-            source: Expected figures from the layer above; not used with a delivery, which has its own account.
+        `rows` are all rows of the partitions or of the table; of a merged dataset, its delivery, which has its own
+        account instead of `source`; of one whose periods are merged in order, a function from a period to its delivery:
+        the commit is then the last one, with the entries of all executions.
         """
         if isinstance(rows, FullDelivery):
             return self._of_one(self._merge_delivery(rows))
@@ -233,7 +231,6 @@ class Step:
             lake=self._access.lake,
             contract=self.contract,
             run=self.run,
-            probe=self._access.probe,
             lifted=lifted_audits(self.accepted, self.contract.dataset),
             may_read=self.reach.reads,
         )

@@ -6,15 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dagster_postgres.utils import DagsterPostgresException
-from sqlalchemy.exc import DatabaseError, DBAPIError, InternalError, OperationalError
+from sqlalchemy.exc import DatabaseError, DBAPIError
 
 from blogdata.errors import PlatformError
 from blogdata.operate import dagster_home
 from blogdata.operate.config import Settings
-
-
-class StorageFailed(PlatformError):
-    """Raised when Dagster cannot read or write its run storage."""
 
 
 @contextmanager
@@ -25,17 +21,14 @@ def translated(settings: Settings) -> Iterator[None]:
     try:
         yield
     except (DatabaseError, DagsterPostgresException) as error:
-        # Its other subclasses are about a statement, not about the storage.
-        if isinstance(error, DatabaseError) and type(error) not in (DatabaseError, OperationalError, InternalError):
-            raise
         cause = error if isinstance(error, DBAPIError) else error.__cause__
         problem = str(cause.orig if isinstance(cause, DBAPIError) else error).strip().partition("\n")[0]
         mend = dagster_home.MENDED if settings.dagster_storage is None else "mend it (the server's log says more)"
         raise _failed(problem, dagster_home.storage(settings), mend) from error
 
 
-def _failed(problem: str, where: str, mend: str) -> StorageFailed:
-    return StorageFailed(
+def _failed(problem: str, where: str, mend: str) -> PlatformError:
+    return PlatformError(
         what=f"Dagster's storage cannot be read or written: {problem}",
         where=where,
         next_step=f"{mend}; then run it again: what was published stays, the rest runs then",

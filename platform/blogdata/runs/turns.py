@@ -55,11 +55,6 @@ def taken(lake: Lake, dataset: str, keys: Collection[str]) -> Iterator[list[str]
         held.release(mine, owner)
 
 
-def is_executed(lake: Lake, task: Task) -> bool:
-    """Return whether a run holds the table of a task whose periods are executed in order."""
-    return task.in_order and WHOLE_TABLE in claims(lake, task.main).held()
-
-
 @contextmanager
 def claimed(lake: Lake, task: Task, keys: Collection[str], log: Logger, *, waits: bool = True) -> Iterator[set[str]]:
     """Claim partitions of a task, or its whole table if its periods are executed in order (Single Runner).

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 
 from blogdata.contract.partitions import Grain, key_of
 from blogdata.landing.readiness_marker import LandingZone
@@ -15,36 +13,21 @@ from blogdata.table.faults import LogDamaged
 from blogdata.table.lake import Lake
 
 
-@dataclass(frozen=True, kw_only=True)
-class Span:
-    """Days of a history, both included; without a last one, until now."""
+def days_of(settings: Settings) -> tuple[str, str | None]:
+    """Return the first and last day of a deployment: of deliveries, published hours and the configured day, or today.
 
-    first: str
-    last: str | None
-
-
-def span(landing: Path, events: EventLog, *, configured: str | None = None, to_now: bool = False) -> Span:
-    """Find the days from the oldest delivery, published hour or configured day to the newest; today without any."""
-    landed = (folder.name.removeprefix("date=") for folder in landing.glob("*/date=*"))
+    Where runs start by themselves, data are expected until now: there is no last day.
+    """
+    landed = (folder.name.removeprefix("date=") for folder in settings.landing.glob("*/date=*"))
     keys: set[str] = set()
     # If it is damaged, whatever needs the log says so.
     with suppress(LogDamaged):
-        keys = events.outermost()
+        keys = EventLog(Lake(root=str(settings.lake))).outermost()
     # A week begins before the data of its first hour does, and every day is computed from hours.
     published = (key.partition("T")[0] for key in keys if "T" in key)
     today = key_of(now(), Grain.DAY)
     days = [day for day in (*landed, *published) if is_possible(day, Grain.DAY)] or [today]
-    return Span(first=min([*days, *([configured] if configured else [])]), last=None if to_now else max(days))
-
-
-def days_of(settings: Settings) -> Span:
-    """Find the days of a deployment's data; where runs start by themselves, data are expected until now."""
-    return span(
-        settings.landing,
-        EventLog(Lake(root=str(settings.lake))),
-        configured=settings.first_day,
-        to_now=settings.run_automatically,
-    )
+    return min([*days, settings.first_day or days[0]]), None if settings.run_automatically else max(days)
 
 
 def zone_of(settings: Settings) -> LandingZone:

@@ -126,12 +126,13 @@ def _lines_of(spec: SimulationSpec, source: LandedTable, hour: int, events: Chan
     faults, count = draw_faults(draw, spec.faults, events), len(events.event_ms)
     last_ms = spec.end_ms(hour) - 1000
     arrival_ms = events.arrival_ms.copy()
-    late, steps = faults.pop("late"), source.latest_ms // source.late_step_ms
-    delayed = arrival_ms[late] + draw.integers(1, steps + 1, len(late)) * source.late_step_ms
-    arrival_ms[late] = np.where(delayed < last_ms, delayed, arrival_ms[late])
-    a_little = faults.pop("minutes_late")
-    delayed = arrival_ms[a_little] + draw.integers(1, 61, len(a_little)) * 60_000
-    arrival_ms[a_little] = np.where(delayed < last_ms, delayed, arrival_ms[a_little])
+    for fault, step_ms, latest_ms in (
+        ("late", source.late_step_ms, source.latest_ms),
+        ("minutes_late", 60_000, HOUR_MS),
+    ):
+        late = faults.pop(fault)
+        delayed = arrival_ms[late] + draw.integers(1, latest_ms // step_ms + 1, len(late)) * step_ms
+        arrival_ms[late] = np.where(delayed < last_ms, delayed, arrival_ms[late])
     text = join(events.changed(np.arange(count)), literal("\n")).cast(pa.large_binary())
     clean = _lines(text, arrival_ms, events.event_ms, np.full(count, VALID), ORIGINAL)
     made: list[Lines] = []

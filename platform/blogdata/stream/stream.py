@@ -5,19 +5,22 @@ Spark processes a micro-batch in a Python worker process on the server's host: t
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
+
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import Account, Commit, FileFigures
-from blogdata.errors import PlatformError
+from blogdata.errors import PlatformError, TransientError, foreign
 from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.landing.lines import Bounds, LineReader
 from blogdata.landing.streamed_files import BatchFile, StreamedFiles
@@ -26,8 +29,9 @@ from blogdata.ledger.claims import Claims
 from blogdata.ledger.events import EventLog, appended
 from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint
 from blogdata.runs import lost_tables, turns
-from blogdata.stream import stream_faults
 from blogdata.table import kept_rows
+from blogdata.table.audit import Violation
+from blogdata.table.faults import AuditFailed
 from blogdata.table.lake import Lake
 from blogdata.table.publish import publish
 from blogdata.table.target import READ, AppendBatch, Provenance, RunContext, Target
@@ -36,6 +40,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _GRACE_SECONDS = 60.0
+_FAULT = "[BLOGDATA_FAULT]"
+_WORKER_LATE = "Python worker failed to connect back"
+
+
+class StreamFailed(PlatformError):
+    """Raised when a batch of a stream failed."""
 
 
 class StreamBusy(PlatformError):
@@ -46,9 +56,7 @@ class StreamBusy(PlatformError):
 class Place:
     """Where a stream publishes, and for which run; it is sent to the worker process.
 
-    Args:
-        probe: Folder with a folder `dataset/number` for each publication that a test steps through.
-        home: Home of the deployment, which has the list of forgotten persons.
+    `probe` has a folder `dataset/number` for each publication that a test steps through; `home` is the deployment's.
     """
 
     lake: Lake
@@ -118,10 +126,8 @@ class MicroBatch:
     ) -> Commit:
         """Audit and publish rows of the batch, and record the commit in the event log.
 
-        Args:
-            frame: The columns of the contract except `batch`; others are not published.
-            turn: What :func:`next_turn` returned before the table was read.
-            files: Partition to landed file to its lines and bytes, which its rows must have.
+        `turn` is what :func:`next_turn` returned before the table was read. `files` maps a partition to its landed
+        files with the lines and bytes that its rows must have.
         """
         from pyspark.sql import functions as F
 
@@ -146,14 +152,11 @@ class MicroBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """Definition of a stream.
+    """Definition of a stream, from sources in the order in which the checkpoint counts them.
 
-    Args:
-        sources: In the order in which the checkpoint counts them; `readers` read their lines.
-        watermark: Text that describes how event time advances; it must change whenever the rule does.
-        process: Processes a micro-batch. Must be idempotent: a retry must not change what is already published.
-        query: Computes the rows of a batch from the lines of the sources, in their order; None: the lines themselves.
-            If it keeps state, `process` has to compute its rows exactly once.
+    `watermark` describes how event time advances, and must change whenever the rule does. `query` computes the rows of
+    a batch from the lines of the sources. `process` is idempotent: a retry does not change what is published; if the
+    query keeps state, it computes the rows exactly once.
     """
 
     name: str
@@ -205,10 +208,9 @@ class _Work:
             stream.process(batch)
             _note_published(self.checkpoint, stream, place.lake)
         except PlatformError as error:
-            raise RuntimeError(stream_faults.packed(error)) from error
+            raise RuntimeError(packed(error)) from error
         except Exception as error:
-            unforeseen = stream_faults.unforeseen(stream.name, error, f"batch {number}: ")
-            raise RuntimeError(stream_faults.packed(unforeseen)) from error
+            raise RuntimeError(packed(_unforeseen(stream.name, error, f"batch {number}: "))) from error
         finally:
             kept_rows.let_go(lines)
 
@@ -224,7 +226,7 @@ def run(
     stop: threading.Event | None = None,
 ) -> None:
     """Run a stream: process all available input and end, or poll every so many seconds until stopped."""
-    with closing(_Claim(place.lake, stream.name)) as claim, stream_faults.unpacked(stream.name):
+    with closing(_Claim(place.lake, stream.name)) as claim, unpacked(stream.name):
         checkpoint = open_checkpoint(checkpoints, stream.spec(place.landing), renew=new_checkpoint)
         _require_published(checkpoint, stream, EventLog(place.lake))
         lines = [
@@ -315,3 +317,43 @@ class _Claim:
             where=f"by {held.owner.rsplit(' ', 2)[0]} (machine and process)" if held else self._name,
             next_step="nothing has to be done: what has landed is taken in there; or end that process first",
         )
+
+
+def packed(error: PlatformError) -> str:
+    """Write a fault as JSON into an error text: of an error in the worker process, Spark passes on only its text."""
+    violations = [vars(item) for item in error.violations] if isinstance(error, AuditFailed) else []
+    texts = {"what": error.what, "where": error.where, "next_step": error.next_step}
+    fields = {**texts, "transient": error.transient, "violations": violations}
+    return f"{_FAULT} {json.dumps(fields, default=str)}"
+
+
+@contextmanager
+def unpacked(name: str) -> Iterator[None]:
+    """Raise an error of a stream's batch: a refused publication, a transient one, or another one."""
+    try:
+        yield
+    except PySparkException as error:
+        text = str(error)
+        try:
+            fields, _ = json.JSONDecoder().raw_decode(text.partition(_FAULT)[2].lstrip())
+        except json.JSONDecodeError:
+            # No marker, or the message was truncated in transit.
+            late = _WORKER_LATE in text
+            if not late and "STREAM_FAILED" not in text:
+                raise error from None
+            raise _unforeseen(name, error, kind=TransientError if late else StreamFailed) from error
+        if violations := [Violation(**item) for item in fields.pop("violations")]:
+            raise AuditFailed(fields["where"], violations) from error
+        kind = TransientError if fields.pop("transient") else StreamFailed
+        raise kind(**fields) from error
+
+
+def _unforeseen(
+    name: str, error: Exception, batch: str = "", kind: type[PlatformError] = StreamFailed
+) -> PlatformError:
+    return kind(
+        what=f"the stream '{name}' ended: {batch}{foreign.unquoted(error)}",
+        where=name,
+        next_step="run it again: a batch that was cut off is done again and published once; when it repeats, the "
+        "server's log, in services/spark of the deployment's folder, has more",
+    )

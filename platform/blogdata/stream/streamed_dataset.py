@@ -24,7 +24,7 @@ def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
         deployment, landing = context.resources.deployment, access.landing_path
         settings = deployment.settings()
         bounds = bounds_of(settings)
-        place = Place(lake=access.lake, landing=landing, run=run, probe=access.probe, bounds=bounds, home=settings.home)
+        place = Place(lake=access.lake, landing=landing, run=run, bounds=bounds, home=settings.home)
         unbalanced: list[str] = []
         fault: PlatformError | None = None
         with context.resources.spark.guard() as spark:

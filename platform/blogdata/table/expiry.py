@@ -23,7 +23,7 @@ from typing import Any
 
 from blogdata.contract.publication import EXPIRED
 from blogdata.errors import ConfigurationError
-from blogdata.table import members, shares
+from blogdata.table import manifest, members
 from blogdata.table.committer import Mark, OpenCommit
 from blogdata.table.faults import TRIES, ConcurrentWrite, contended
 from blogdata.table.lake import Lake
@@ -109,7 +109,7 @@ def _noted(lake: Lake, dataset: str, moment: datetime, keep: timedelta) -> Membe
         state = members.seen(lake, dataset)
         if state.version < 0:
             return None
-        shared = {part for file in shares.shared_files(lake, dataset) for part in file.parts}
+        shared = {part for file in manifest.shared_files(lake, dataset) for part in file.parts}
         past = _past(state.all, moment - keep) - shared
         if not past:
             return state

@@ -120,9 +120,7 @@ def members_of(table: DeltaTable) -> Members:
 
 def columns_of(chosen: Collection[Member]) -> dict[str, str]:
     """Merge the columns of some members, name to Spark SQL type, in the order of the widest member."""
-    # Sorted by schema, not by time: clocks go back, and the remainder of a frozen member is as new as the member that
-    # took over its partitions. No member loses a column that others keep (Schema Compatibility Enforcer), so the
-    # widest schema is the newest.
+    # No member loses a column that others keep (Schema Compatibility Enforcer), so the widest schema is the newest.
     columns: dict[str, str] = {}
     for member in sorted(chosen, key=lambda member: len(member.columns), reverse=True):
         for name, kind in member.columns.items():

@@ -118,10 +118,9 @@ class Store:
         return True
 
     def compact(self, name: str, table: DeltaTable) -> bool:
-        """Rewrite a table's many small files as few; False if another process has committed since it was opened.
+        """Overwrite a table of many files with its own rows; False if another process has committed since the opening.
 
-        `optimize.compact` is not used: delta-rs commits both of two that start at one version, and every row is
-        duplicated. Instead the table is overwritten with its own rows.
+        Of two calls of `optimize.compact` at one version delta-rs commits both, and every row is there twice.
         """
         return self.put(name, table.to_pyarrow_dataset().to_table(), table)
 
@@ -130,9 +129,9 @@ class Store:
 
 
 class NewestLog:
-    """A table that is opened for reading, again only when it has changed; a write needs a handle of its own.
+    """A table that is opened again only when it has changed: a plan asks the event log hundreds of times.
 
-    Opening one takes milliseconds of processor time, and a plan asks the event log hundreds of times about datasets.
+    A write needs a handle of its own.
     """
 
     def __init__(self, store: Store, name: str) -> None:

@@ -57,10 +57,9 @@ class Record:
 def due(
     earlier: Mapping[str, Told], standing: Iterable[Finding], *, now: float, repeat_after: float
 ) -> tuple[list[Finding], dict[str, Told]]:
-    """Choose the findings to send to a channel, and return what it then was told; times in seconds since 1970.
+    """Return the findings to send to a channel, and its new record; times in seconds since 1970.
 
-    A finding is sent again when it is more severe, after the pause, or if it comes back later than half an hour after
-    it was sent.
+    A finding is sent again if it is more severe, after the pause, or if it comes back half an hour after it was sent.
     """
     standing, sent = list(standing), []
     stands = {shown.line(finding.identity) for finding in standing}

@@ -7,7 +7,6 @@ Every number is computed from the page views of its period alone, so that it equ
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 from assets.referrers import ReferrerKind
 from blogdata.contract.partitions import Grain, key_of, start_of
@@ -64,63 +63,48 @@ def audience(lake: Lake, *, days: int, own_hosts: Collection[str] = ()) -> Audie
     views = PageViews.read(lake, since, own_hosts)
     if views is None:
         return None
-    spans = dict(_spans(views))
+    periods = {period.name: period for period in _periods(views)}
     return Audience(
         since=key_of_hour(views.first),
         until=key_of_hour(views.last),
-        chosen=next(name for name in ("7", "1", SO_FAR, ALL) if name in spans),
-        periods=[_period(views, name, span) for name, span in spans.items()],
+        chosen=next(name for name in ("7", "1", SO_FAR, ALL) if name in periods),
+        periods=list(periods.values()),
         notes=NOTES,
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Span:
-    """A period: its first and last hour, and those of the period it is compared with."""
-
-    label: str
-    first: int
-    last: int
-    compared: tuple[int, int] | None = None
-
-
-def _spans(views: PageViews) -> Iterator[tuple[str, _Span]]:
-    """Choose the periods; one of whole days that equals the whole history, `all`, is left out."""
+def _periods(views: PageViews) -> Iterator[ReportPeriod]:
+    """Compute the periods; one of whole days that equals the whole history, `all`, is left out."""
     begins = views.first // DAY * DAY
     days = views.last // DAY - views.first // DAY + 1
     # The newest day counts as a whole one when its last hour has come.
     last = views.last if views.last % DAY == DAY - 1 else views.last // DAY * DAY - 1
 
-    def span(label: str, first: int, last: int, earlier: int) -> _Span:
-        compared = None if first - earlier < begins else (first - earlier, last - earlier)
-        return _Span(label=label, first=first, last=last, compared=compared)
+    def period(name: str, label: str, first: int, last: int, earlier: int | None = None) -> ReportPeriod:
+        is_compared = earlier is not None and first - earlier >= begins
+        before = (first - (earlier or 0), last - (earlier or 0)) if is_compared else None
+        return ReportPeriod(
+            name=name,
+            label=label,
+            first=key_of_hour(first),
+            last=key_of_hour(last),
+            compared=before and (key_of_hour(before[0]), key_of_hour(before[1])),
+            figures=list(_figures(views.counted(first, last), views.counted(*before) if before else {})),
+            chart=_chart(views, first, last),
+            rankings=list(_rankings(views, first, last)),
+        )
 
     if last != views.last:
-        yield SO_FAR, span("Newest day, so far", last + 1, views.last, WEEK)
+        yield period(SO_FAR, "Newest day, so far", last + 1, views.last, WEEK)
     whole = (last + 1 - begins) // DAY
     for length, earlier in LENGTHS.items():
         if length < whole or (length == whole and last != views.last):
             label = "Last day" if length == 1 else f"{length} days"
-            yield str(length), span(label, last - length * DAY + 1, last, earlier)
-    yield ALL, _Span(label=f"All {days} days" if days > 1 else "All of it", first=views.first, last=views.last)
+            yield period(str(length), label, last - length * DAY + 1, last, earlier)
+    yield period(ALL, f"All {days} days" if days > 1 else "All of it", views.first, views.last)
 
 
-def _period(views: PageViews, name: str, span: _Span) -> ReportPeriod:
-    return ReportPeriod(
-        name=name,
-        label=span.label,
-        first=key_of_hour(span.first),
-        last=key_of_hour(span.last),
-        compared=None if span.compared is None else (key_of_hour(span.compared[0]), key_of_hour(span.compared[1])),
-        figures=list(_figures(views, span)),
-        chart=_chart(views, span),
-        rankings=list(_rankings(views, span)),
-    )
-
-
-def _figures(views: PageViews, span: _Span) -> Iterator[Figure]:
-    now = views.counted(span.first, span.last)
-    before: Mapping[str, float | None] = {} if span.compared is None else views.counted(*span.compared)
+def _figures(now: Mapping[str, float | None], before: Mapping[str, float | None]) -> Iterator[Figure]:
     for name, label, definition, unit in (
         ("views", "Page views", "Pages opened in the period.", "count"),
         ("visits", "Visits", "Distinct visits with a page view in the period.", "count"),
@@ -132,23 +116,23 @@ def _figures(views: PageViews, span: _Span) -> Iterator[Figure]:
         yield Figure(name=name, label=label, value=now[name], before=before.get(name), definition=definition, unit=unit)
 
 
-def _chart(views: PageViews, span: _Span) -> Chart:
+def _chart(views: PageViews, first: int, last: int) -> Chart:
     """Count the days of a period; of a single day, its hours."""
-    name, length = ("hours", 1) if span.first // DAY == span.last // DAY else ("days", DAY)
-    first = span.first // length * length
-    lines = views.series(first, span.last, length)
-    keys = [key_of_hour(hour) for hour in range(first, span.last + 1, length)]
+    name, length = ("hours", 1) if first // DAY == last // DAY else ("days", DAY)
+    first = first // length * length
+    lines = views.series(first, last, length)
+    keys = [key_of_hour(hour) for hour in range(first, last + 1, length)]
     return Chart(name=name, keys=keys if name == "hours" else [key[:_DATE] for key in keys], lines=lines)
 
 
-def _rankings(views: PageViews, span: _Span) -> Iterator[Ranking]:
+def _rankings(views: PageViews, first: int, last: int) -> Iterator[Ranking]:
     apart = {
         _HOST: {**NO_SITES, **{host: f"{host}, this blog" for host in views.own_hosts}},
         _KIND: {kind.value: kind.value for kind in NO_KINDS},
         _UTM: {UNKNOWN: "no campaign"},
     }
     for name, label, of in RANKINGS:
-        counted = dict(views.by(name, span.first, span.last))
+        counted = dict(views.by(name, first, last))
         # A ranking without known values is left out, as are the kinds of sites if nobody came from one.
         if not counted.keys() <= {UNKNOWN, *(apart[_KIND] if name == _KIND else ())}:
             yield ranking(name, label, of, counted.items(), apart.get(name, {}))

@@ -12,8 +12,8 @@ from blogdata.contract.contract import Contract
 from blogdata.files import write_atomically
 from blogdata.runs.computation import ops_asset
 from blogdata.runs.lake_resource import LakeResource
+from blogdata.runs.names import values_only
 from blogdata.runs.retries import reported
-from blogdata.runs.run_values import values_only
 from blogdata.watch.expectations import Project, RuleResult
 from quality.contracts import CONTRACTS
 

@@ -78,10 +78,7 @@ def data_part(deployment: Observed, contracts: Mapping[str, Contract]) -> DataPa
 
 
 def state_of(contract: Contract, lines: Sequence[LedgerLine], now: datetime) -> DatasetState:
-    """Describe a dataset from its audited ledger.
-
-    It is late when nothing was published for the length of a partition (a table without: a day) and its promise.
-    """
+    """Describe a dataset: late if nothing was published for a partition's length (without: a day) and its promise."""
     times = [line.entry.committed_at for line in lines if line.entry.committed_at is not None]
     published_at = max(times, default=None)
     reasons: Counter[str] = Counter()

@@ -209,9 +209,8 @@ def sla(deployment: Observed, contract: Contract) -> Reading:
 def due_lately(deployment: Observed, contract: Contract) -> list[Delivery]:
     """List the partitions that became due lately, in order.
 
-    A partition without any input is due only if its producer is regular: none has been missing for a day of hours, or
-    for seven partitions. Otherwise nothing may be meant to come. What was due before the dataset was first published is
-    history that was loaded, and no promise.
+    A partition without input is due only if its producer is regular: it has missed none for a day of hours, or
+    for seven partitions. What was due before the dataset was first published is loaded history, and no promise.
     """
     grain, promise = contract.grain, contract.promise
     if grain is None or promise is None:

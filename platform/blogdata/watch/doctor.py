@@ -19,9 +19,6 @@ from blogdata.ledger.events import EVENTS, EventLog
 from blogdata.operate import dagster_home, jars, postgres, postgres_connection, secrets, spark_connect
 from blogdata.operate.config import ChannelSettings, Settings
 from blogdata.operate.processes import ServiceStatus
-from blogdata.planning import arrivals
-from blogdata.planning.snapshot import Snapshot
-from blogdata.runs.zone import zone_of
 from blogdata.table.lake import Lake
 from blogdata.watch import alerting
 from quality.contracts import EVERY
@@ -151,7 +148,7 @@ def _partner(settings: Settings) -> Iterator[Finding]:
 
 
 def _lake(settings: Settings) -> Iterator[Finding]:
-    """Find lost tables, damaged files and removed landed files; reads every byte of the newest data files."""
+    """Find lost tables and damaged files; reads every byte of the newest data files."""
     lake = Lake(root=str(settings.lake))
     events, whole = EventLog(lake), True
     for name, contract in EVERY.items():
@@ -169,8 +166,5 @@ def _lake(settings: Settings) -> Iterator[Finding]:
             whole = False
             more = f" (and {len(problems) - 1} more)" if problems[1:] else ""
             yield problem + more, remedy
-    look = Snapshot(zone_of(settings), events)
-    for warning in filter(None, (arrivals.removed(contract, look) for contract in EVERY.values())):
-        yield warning, None
     if whole:
         yield "every file of its tables is whole, and every account adds up", None

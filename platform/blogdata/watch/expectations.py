@@ -1,8 +1,7 @@
 """The contract in the vocabulary of Great Expectations: suites are derived from contracts.
 
-Published rows are validated for the same promises as each write, by other code, which so finds what the audit of the
-write overlooks. No value of a row enters a result: it has counts, and of an exception the first line without the values
-that it quotes.
+Published rows are checked against the promises that each write is audited for, by independent code: it finds what an
+audit misses. A result has counts, and of an exception the first line without quoted values: no value of a row.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from blogdata.patterns.observability import dataset_tracker
 from blogdata.patterns.observability.dataset_tracker import Lineage
 from blogdata.runs.computation import ops_asset, run_context
 from blogdata.runs.lake_resource import LakeResource
+from blogdata.runs.names import table
 from blogdata.runs.retries import failure, reported
-from blogdata.runs.run_values import table
 from blogdata.runs.upkeep import OWN, Done, Fault, Upkeep, maintain
 from blogdata.watch import report as report_figures
 from blogdata.watch.report_page import FILE
@@ -104,7 +104,6 @@ def maintained_tables(context: dg.AssetExecutionContext) -> dg.MaterializeResult
         now=datetime.now(timezone.utc),
         run=run_context(context, version()),
         spark=context.resources.spark.guard,
-        probe=access.probe,
     )
     results = list(maintain(upkeep))
     faults = [result for result in results if isinstance(result, Fault)]

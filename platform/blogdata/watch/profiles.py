@@ -1,7 +1,7 @@
 """ops.profiles: what is new in the observed datasets, profiled beside the hot path; drift and broken references."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from blogdata.contract.contract import Contract
 from blogdata.contract.publication import kept
 from blogdata.patterns.quality import constraints_enforcer, offline_observer
-from blogdata.patterns.quality.offline_observer import Drift, Profile, drifts
+from blogdata.patterns.quality.offline_observer import Profile, standing_drifts
 from blogdata.runs.computation import ops_asset
 from blogdata.runs.lake_resource import LakeResource
+from blogdata.runs.names import table
 from blogdata.runs.retries import reported
-from blogdata.runs.run_values import table
 from quality.contracts import EVERY
 
 KEY = dg.AssetKey(["ops", "profiles"])
@@ -27,17 +27,6 @@ DRIFT, REFERENCES = "drift", "references"
 PERIODS_AT_ONCE = 31
 """How many periods one query profiles, so that a first look at years is no single giant one."""
 _NAMED = 5
-
-
-@dataclass(frozen=True, kw_only=True)
-class Looked:
-    """The newly profiled periods, by time, and the drifts and orphans that stand since this look or earlier ones."""
-
-    dataset: str
-    profiles: Sequence[Profile]
-    drifts: Sequence[Drift]
-    orphans: Mapping[str, int]
-    """Referenced dataset to the number of rows whose reference does not exist there, in all periods."""
 
 
 def check_name(check: str, dataset: str) -> str:
@@ -67,46 +56,50 @@ def _specs() -> Iterator[dg.AssetCheckSpec]:
 def profiles(context: dg.AssetExecutionContext) -> Iterator[Any]:
     """Profile what is new, and report one check per dataset and kind."""
     access: LakeResource = context.resources.lake
-    looked: list[Looked] = []
+    looked: dict[str, tuple[list[Profile], list[Profile]]] = {}
     with reported(context), context.resources.spark.guard() as spark:
-        looked.extend(look(spark, access, contract, context.run.run_id) for contract in OBSERVED.values())
+        looked |= {name: look(spark, access, contract, context.run.run_id) for name, contract in OBSERVED.items()}
+    drifts = [
+        {"dataset": name, **vars(drift)} for name, (_, every) in looked.items() for drift in standing_drifts(every)
+    ]
     yield dg.MaterializeResult(
         metadata={
-            "periods": sum(len(seen.profiles) for seen in looked),
-            **table("profiled", list(map(_row, looked))),
-            **table("drifts", [{"dataset": seen.dataset, **vars(drift)} for seen in looked for drift in seen.drifts]),
+            "periods": sum(len(new) for new, _ in looked.values()),
+            **table("profiled", [_row(name, *profiles) for name, profiles in looked.items()]),
+            **table("drifts", drifts),
         },
-        check_results=[result for seen in looked for result in _results(seen)],
+        check_results=[result for name, profiles in looked.items() for result in _results(name, *profiles)],
     )
 
 
-def _row(seen: Looked) -> dict[str, Any]:
-    rows, orphans = sum(profile.rows for profile in seen.profiles), sum(seen.orphans.values())
-    return {"dataset": seen.dataset, "new_periods": len(seen.profiles), "rows": rows, "refer_to_nothing": orphans}
+def _row(dataset: str, new: Sequence[Profile], every: Sequence[Profile]) -> dict[str, Any]:
+    rows, orphans = sum(profile.rows for profile in new), sum(_broken(every).values())
+    return {"dataset": dataset, "new_periods": len(new), "rows": rows, "refer_to_nothing": orphans}
 
 
-def look(spark: SparkSession, access: LakeResource, contract: Contract, run_id: str) -> Looked:
+def _broken(every: Sequence[Profile]) -> dict[str, int]:
+    """Count the rows whose reference does not exist, in all periods, by the referenced dataset."""
+    return {above: sum(rows.values()) for above, rows in offline_observer.standing_orphans(every).items()}
+
+
+def look(
+    spark: SparkSession, access: LakeResource, contract: Contract, run_id: str
+) -> tuple[list[Profile], list[Profile]]:
+    """Profile what is new of a dataset; return the new profiles, by time, and all that stand."""
     offline_observer.require_profilable(contract)
-    name, profiles = contract.dataset, list[Profile]()
+    name, new = contract.dataset, list[Profile]()
     published = access.events.publications(name)
     before = offline_observer.standing(access.events, contract, published)
-    periods = iter(offline_observer.unseen(kept(published), before, contract.grain).items())
+    periods = iter(offline_observer.unseen(kept(published), before).items())
     version = access.lake.version(name)
     while version is not None and (some := dict(islice(periods, PERIODS_AT_ONCE))):
         frame = access.lake.read(spark, name, version)
         orphans = _orphans(spark, access, contract, frame, some)
         for profile in offline_observer.profile(frame, contract, some, version):
-            drifted = drifts(profile, [*before, *profiles], contract)
-            profiles.append(replace(profile, drifts=drifted, orphans=orphans.get(profile.period, {})))
-    access.events.append([offline_observer.event_of(name, profile, run_id) for profile in profiles])
-    seen = [*before, *profiles]
-    missing = offline_observer.standing_orphans(seen)
-    return Looked(
-        dataset=name,
-        profiles=profiles,
-        drifts=offline_observer.standing_drifts(seen),
-        orphans={above: sum(rows.values()) for above, rows in missing.items()},
-    )
+            drifted = offline_observer.drifts(profile, [*before, *new], contract)
+            new.append(replace(profile, drifts=drifted, orphans=orphans.get(profile.period, {})))
+    access.events.append([offline_observer.event_of(name, profile, run_id) for profile in new])
+    return new, [*before, *new]
 
 
 def _orphans(
@@ -133,24 +126,21 @@ def _orphans(
     return counts
 
 
-def _results(looked: Looked) -> Iterator[dg.AssetCheckResult]:
-    contract = OBSERVED[looked.dataset]
+def _results(dataset: str, new: Sequence[Profile], every: Sequence[Profile]) -> Iterator[dg.AssetCheckResult]:
+    contract, checks = OBSERVED[dataset], list[tuple[str, list[str], dg.AssetCheckSeverity]]()
     if contract.profiled:
-        named = [f"{drift.period}: {drift.column} ({drift.found:.2f} > {drift.limit:.2f})" for drift in looked.drifts]
-        yield _result(DRIFT, looked, named[:_NAMED], dg.AssetCheckSeverity.WARN)
+        drifts = standing_drifts(every)[:_NAMED]
+        named = [f"{drift.period}: {drift.column} ({drift.found:.2f} > {drift.limit:.2f})" for drift in drifts]
+        checks.append((DRIFT, named, dg.AssetCheckSeverity.WARN))
     if contract.references:
-        missing = [f"{rows:,} rows refer to nothing in {name}" for name, rows in looked.orphans.items()]
-        yield _result(REFERENCES, looked, missing, dg.AssetCheckSeverity.ERROR)
-
-
-def _result(
-    check: str, looked: Looked, problems: Sequence[str], severity: dg.AssetCheckSeverity
-) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        check_name=check_name(check, looked.dataset),
-        asset_key=KEY,
-        passed=not problems,
-        severity=severity,
-        description="; ".join(problems) or None,
-        metadata={"periods": len(looked.profiles)},
-    )
+        missing = [f"{rows:,} rows refer to nothing in {name}" for name, rows in _broken(every).items()]
+        checks.append((REFERENCES, missing, dg.AssetCheckSeverity.ERROR))
+    for check, problems, severity in checks:
+        yield dg.AssetCheckResult(
+            check_name=check_name(check, dataset),
+            asset_key=KEY,
+            passed=not problems,
+            severity=severity,
+            description="; ".join(problems) or None,
+            metadata={"periods": len(new)},
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -54,7 +53,5 @@ def compute(settings: Settings, *, now: datetime | None = None, days: int = DAYS
 
 
 def write(report: Report, file: Path) -> None:
-    """Write the page; a reader sees the earlier one or this one, never a part. Its time is that of its figures."""
     file.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, report.html().encode("utf-8"))
-    os.utime(file, (report.made_at.timestamp(), report.made_at.timestamp()))

@@ -60,10 +60,9 @@ class RankedRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
-    """What page views are counted by, those with most of them first; `of` says what one row is.
+    """Rows by page views, most first; `of` says what a row is, and `others` how many more there are.
 
-    `apart` has what counts in the shares and is not ranked, such as the blog itself among the referrers; `others` is
-    how many more there are.
+    `apart` has what counts in the shares and is not ranked, such as the blog itself among the referrers.
     """
 
     name: str

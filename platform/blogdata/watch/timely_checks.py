@@ -24,9 +24,9 @@ from quality.contracts import EVERY, GRAPH, LANDED
 
 OVERDUE = "overdue"
 CHECKED: Mapping[str, str] = {
-    FLOW: "New data has come about as often as before (warning)",
-    SKEW: "The newest partitions have about as many rows as comparable ones, and keys are as even (warning)",
-    LAG: "What is there to be read has been read within the promised time (warning)",
+    FLOW: "New data comes about as often as before (warning)",
+    SKEW: "The newest partitions have about as many rows as comparable ones, and their keys are as even (warning)",
+    LAG: "The reader's lag is within its limit (warning)",
     SLA: "Partitions due since yesterday were published within the promise, by jobs of usual duration (warning)",
 }
 """The detectors, each with the description of its check."""

@@ -12,8 +12,6 @@ When not to use it: when the report is due at a deadline, complete or not (Unali
 Source: Data Engineering Design Patterns, ch. 6.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 

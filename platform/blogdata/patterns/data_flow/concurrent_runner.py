@@ -17,8 +17,6 @@ steps of the job `refresh` use none; they claim each partition, or the whole tab
 Source: Data Engineering Design Patterns, ch. 6.
 """
 
-from __future__ import annotations
-
 ARRIVING = {"dagster/priority": "10"}
 """Tags of runs for newly landed data; backfills have no priority tag, so they are dequeued later."""
 LANE = "blogdata/lane"

@@ -12,8 +12,6 @@ conditions that a list of dates cannot say them: then these are different datase
 Source: Data Engineering Design Patterns, ch. 6.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date
 from typing import TypeVar

@@ -13,8 +13,6 @@ When not to use it: within one team; there one lineage knows the order (Local Se
 Source: Data Engineering Design Patterns, ch. 6.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from blogdata.contract.partitions import Grain, coarser

@@ -12,8 +12,6 @@ When not to use it: when a step is cheap, and nobody else needs its result; to s
 Source: Data Engineering Design Patterns, ch. 6.
 """
 
-from __future__ import annotations
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 

@@ -15,8 +15,6 @@ and an old period repeats all later ones; `replay_limit` bounds how many without
 Source: Data Engineering Design Patterns, ch. 6.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
@@ -30,7 +28,7 @@ def in_turn(
 ) -> list[T]:
     """Execute periods one at a time, the oldest first, up to the first that fails.
 
-    `due` finds those to execute of what is left, in order; it is asked after each one, which may make later ones due.
+    `due` lists what is left to execute, in order. It is called after each period, which may make later ones due.
     """
     left, results = set(asked), list[T]()
     while todo := due(left):

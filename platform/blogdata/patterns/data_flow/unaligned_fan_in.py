@@ -13,17 +13,13 @@ When not to use it: when a part must not be taken for the whole at all (Aligned 
 Source: Data Engineering Design Patterns, ch. 6.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
 
 from blogdata.contract.partitions import Grain, coarser
 from blogdata.patterns.data_flow.aligned_fan_in import Completeness, completeness
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 LABELS = (
     "period STRING, source STRING, metric STRING, parts_present INT, completeness DOUBLE, whole DOUBLE, empty BIGINT"

@@ -14,8 +14,6 @@ When not to use it: when the data is already partitioned by the group (Local Agg
 Source: "Data Engineering Design Patterns", ch. 5; error of the sketch: Flajolet et al., HyperLogLog, 2007.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -15,8 +15,6 @@ of both sides before it lets rows go.
 Source: "Data Engineering Design Patterns", ch. 5.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce

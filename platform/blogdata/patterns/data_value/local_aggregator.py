@@ -13,8 +13,6 @@ of the rows: a partition is never split, so one task works alone.
 Source: "Data Engineering Design Patterns", ch. 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 

@@ -16,8 +16,6 @@ shuffle partitions with which its checkpoint began.
 Source: "Data Engineering Design Patterns", ch. 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import timedelta
 

@@ -11,17 +11,13 @@ When not to use it: when both sides change at the same time (Dynamic Joiner).
 Source: "Data Engineering Design Patterns", ch. 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-_START, _END, _FOUND = "__start", "__end", "__found"
-_ALWAYS = "0001-01-01T00:00:00Z"
-_NEVER = "9999-12-31T00:00:00Z"
+_FOUND = "__found"
 
 
 def join_as_of(
@@ -32,13 +28,11 @@ def join_as_of(
     The ranges of a key's versions do not overlap. `matched` is the name of the BOOLEAN column to add, never null.
     """
     added = [name for name in versions.columns if name not in on]
-    start = F.coalesce(F.col(valid_from), F.lit(_ALWAYS).cast("timestamp"))
-    end = F.coalesce(F.col(valid_to), F.lit(_NEVER).cast("timestamp"))
-    ranges = versions.withColumns({_START: start, _END: end, _FOUND: F.lit(True)})
-    left, right = facts.alias("fact"), ranges.alias("version")
+    left, right = facts.alias("fact"), versions.withColumn(_FOUND, F.lit(True)).alias("version")
     same_key = [F.col(f"fact.{name}") == F.col(f"version.{name}") for name in on]
-    moment = F.col(f"fact.{at}")
-    held = reduce(Column.__and__, same_key) & (F.col(_START) <= moment) & (moment < F.col(_END))
+    moment, start, end = F.col(f"fact.{at}"), F.col(f"version.{valid_from}"), F.col(f"version.{valid_to}")
+    begun, unended = start.isNull() | (start <= moment), end.isNull() | (moment < end)
+    held = reduce(Column.__and__, [*same_key, moment.isNotNull(), begun, unended])
     return left.join(right, held, "left").select(
         *(F.col(f"fact.{name}") for name in facts.columns),
         *(F.col(f"version.{name}") for name in added),

@@ -14,19 +14,10 @@ When not to use it: for values that only engineers need (Metadata Decorator), or
 Source: "Data Engineering Design Patterns", ch. 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
-from blogdata.errors import PlatformError
-
 
 def envelope(record: Mapping[str, Any], computed: Mapping[str, Any], *, field: str) -> dict[str, Any]:
-    if field in computed:
-        raise PlatformError(
-            what=f"{field} would be both raw and computed",
-            where="the computed values",
-            next_step="give each computed value a name of its own",
-        )
+    assert field not in computed, f"{field} would be both raw and computed"
     return {**computed, field: record}

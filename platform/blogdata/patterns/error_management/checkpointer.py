@@ -16,8 +16,6 @@ When not to use it: where a batch job can be given its input, as for all partiti
 Source: "Data Engineering Design Patterns", ch. 3.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import uuid
@@ -54,9 +52,6 @@ class StreamSpec:
     schema: str = ""
     key: tuple[str, ...] = ()
     watermark: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "source": dict(self.source), "key": list(self.key)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,10 +91,8 @@ class Checkpoint:
     @property
     def writer(self) -> str:
         """Name under which the batches of this checkpoint are published; the checkpoint must have been used."""
-        identity = self.identity
-        if identity is None:
-            raise _damaged(self._notes("metadata"), "is not there")
-        return f"{self.stream}-{identity[:8]}"
+        assert self.identity is not None, "Spark has not used this checkpoint yet"
+        return f"{self.stream}-{self.identity[:8]}"
 
     def batches(self) -> list[PlannedBatch]:
         """Read the batches that Spark still retains (the newest hundred), oldest first."""
@@ -195,7 +188,7 @@ def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Che
         number = newest.number + 1 if newest else 1
         checkpoint = Checkpoint(stream=spec.name, number=number, folder=root / spec.name / f"v{number}")
         checkpoint.folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(checkpoint.folder / _SPEC, json.dumps(spec.as_json(), indent=1, sort_keys=True).encode())
+        write_atomically(checkpoint.folder / _SPEC, json.dumps(asdict(spec), indent=1, sort_keys=True).encode())
         return checkpoint
     _refuse_another(newest, spec)
     if newest.identity is not None:
@@ -224,7 +217,7 @@ def next_turn(lake: Lake, dataset: str) -> int:
 def _refuse_another(checkpoint: Checkpoint, spec: StreamSpec) -> None:
     file = checkpoint.folder / _SPEC
     made_by = parsed(file, file.read_text(encoding="utf-8"))
-    now = spec.as_json()
+    now = json.loads(json.dumps(asdict(spec)))
     changed = [name for name in sorted(now) if made_by.get(name) != now[name]]
     if changed:
         was, new = ([json.dumps(facts.get(name)) for name in changed] for facts in (made_by, now))

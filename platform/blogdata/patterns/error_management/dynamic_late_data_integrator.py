@@ -15,8 +15,6 @@ When not to use it: when integrating costs so much that a few late rows are not 
 Source: "Data Engineering Design Patterns", ch. 3.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

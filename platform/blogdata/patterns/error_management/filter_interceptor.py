@@ -12,8 +12,6 @@ When not to use it: for rows that are *wrong*; those are dead letters and keep a
 Source: "Data Engineering Design Patterns", ch. 3.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
@@ -62,16 +62,9 @@ class StreamProgress:
             mark = _later(mark, (min(times) if strategy is Strategy.MIN else max(times)) - allowed)
         return StreamProgress(seen=seen, watermark=mark)
 
-    def as_json(self) -> dict[str, Any]:
-        notes: dict[str, Any] = _PROGRESS.dump_python(self, mode="json")
-        return notes
 
-    @classmethod
-    def of_json(cls, notes: Mapping[str, Any]) -> StreamProgress:
-        return _PROGRESS.validate_python(notes)
-
-
-_PROGRESS = TypeAdapter(StreamProgress)
+PROGRESS = TypeAdapter(StreamProgress)
+"""Its form in JSON, which is stored with each batch."""
 
 
 def progress(

@@ -12,8 +12,6 @@ When not to use it: when figures must be right however late a row comes (Dynamic
 Source: "Data Engineering Design Patterns", ch. 3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 

@@ -4,9 +4,8 @@ Problem: a retried or backfilled job that appends stores its rows twice.
 How it works: the rows of exactly the declared partitions, or of the whole table, are replaced in one commit
 (:func:`overwrite_partitions`, :func:`overwrite_table`). Rows of other partitions are refused, so a wrong window does
 not delete neighbouring partitions. A partition may also be written in slices
-(:class:`blogdata.contract.writes.Slices`): rows are added to it in the same commit, its audit reads all of its rows,
-and it is refused if the table has changed since. The result is what replacing it would have given; otherwise it is
-replaced.
+(:class:`blogdata.contract.writes.Slices`): rows are added to it in the same commit, and its audit reads all of its
+rows, so the result is the same as if it were replaced. The write is refused if the table has changed since it was read.
 The trap: an empty input must be written, too. A partition that no longer has rows is emptied, not skipped.
 When not to use it: for slowly changing rows spread over the whole table, where a Merger touches fewer files.
 Source: "Data Engineering Design Patterns", ch. 4.

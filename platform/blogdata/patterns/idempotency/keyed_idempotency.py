@@ -11,8 +11,6 @@ source is compacted or expires, the remaining rows get another key.
 Source: "Data Engineering Design Patterns", ch. 4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, Window

@@ -15,8 +15,6 @@ rerun: its changes would be merged into rows of later deliveries (Stateful Merge
 Source: "Data Engineering Design Patterns", ch. 4.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import reduce
 from urllib.parse import unquote

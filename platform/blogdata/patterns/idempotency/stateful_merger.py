@@ -18,8 +18,6 @@ number.
 Source: "Data Engineering Design Patterns", ch. 4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -40,16 +40,14 @@ def overwrite_together(
     companions: Sequence[Companion],
 ) -> dict[str, Commit]:
     """Replace some partitions of several tables, audited and in one commit; each table has its own view of it."""
-    main = target.contract
-    for companion in companions:
-        contract = companion.contract
+    main, contracts = target.contract, [companion.contract for companion in companions]
+    for contract in contracts:
         declared = contract.appears_with == main.dataset and contract.partitioning == main.partitioning
         assert declared, f"declare write=AppearsWith(main='{main.dataset}') of {contract.dataset}, and its partitioning"
     commit = overwrite_partitions(frame, target, partitions, provenance, companions=companions)
-    keys = sorted(set(partitions))
     commits = {commit.dataset: commit}
-    for contract in (companion.contract for companion in companions):
-        commit_id = commit_id_of(replace(target, contract=contract), keys)
-        receipt_of = receipt(target.lake, contract.dataset, commit_id, None)
-        commits[contract.dataset] = replace(receipt_of, repeated=commit.repeated)
+    for contract in contracts:
+        commit_id = commit_id_of(replace(target, contract=contract), sorted(set(partitions)))
+        followed = receipt(target.lake, contract.dataset, commit_id, None)
+        commits[contract.dataset] = replace(followed, repeated=commit.repeated)
     return commits

@@ -12,8 +12,6 @@ When not to use it: to find the columns that a figure is computed from; that is 
 Source: Data Engineering Design Patterns, ch. 10; OpenLineage specification 2-0-2 and its facets.
 """
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

@@ -13,8 +13,6 @@ When not to use it: for the rows of a source that Spark does not read itself; th
 Source: Data Engineering Design Patterns, ch. 10.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -16,8 +16,6 @@ bad rows must not stop the batch, a Dead-Letter removes them first.
 Source: Data Engineering Design Patterns, ch. 9.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import reduce
 

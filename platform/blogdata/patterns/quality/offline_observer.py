@@ -25,8 +25,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from blogdata.contract.contract import LEAST_ROWS, Contract
-from blogdata.contract.partitions import Grain, coarser, key_of, start_of
-from blogdata.contract.publication import WHOLE_TABLE, Entry, kept
+from blogdata.contract.partitions import Grain, key_of, start_of
+from blogdata.contract.publication import Entry, kept
 from blogdata.errors import ConfigurationError
 from blogdata.ledger.events import Event
 
@@ -52,6 +52,8 @@ ALIKE = 4.0
 """Rows that carry as little information as one independent row: those of one session are alike."""
 UNLIKELY = 0.9999
 """Quantile of what sampling explains."""
+_DAY = len("2026-01-05")
+"""Length of the key of a period: the day of an hour, any longer partition itself."""
 _OTHERS = "\N{HORIZONTAL ELLIPSIS}"
 _NUMERIC = ("BIGINT", "INT", "SMALLINT", "DOUBLE", "FLOAT", "DECIMAL")
 
@@ -92,19 +94,14 @@ def require_profilable(contract: Contract) -> None:
         )
 
 
-def period_of(partition: str, grain: Grain | None) -> str:
-    """Return the period of a partition's profile: the day of an hour, a longer partition itself."""
-    return coarser(partition, Grain.HOUR, Grain.DAY) if grain is Grain.HOUR else partition
-
-
-def unseen(published: Mapping[str, Entry], profiles: Iterable[Profile], grain: Grain | None) -> dict[str, list[str]]:
-    """Map the periods with partitions that were published since they were last looked at to all their partitions."""
+def unseen(published: Mapping[str, Entry], profiles: Iterable[Profile]) -> dict[str, list[str]]:
+    """Map the periods with partitions that were published since their last profile to all their partitions."""
     seen: dict[str, int] = {}
     for look in profiles:
         seen[look.period] = max(look.version, seen.get(look.period, -1))
     periods: dict[str, list[str]] = {}
     for partition in sorted(published):
-        periods.setdefault(period_of(partition, grain), []).append(partition)
+        periods.setdefault(partition[:_DAY], []).append(partition)
     return {
         period: partitions
         for period, partitions in periods.items()
@@ -134,13 +131,9 @@ def within(frame: DataFrame, contract: Contract, periods: Mapping[str, Sequence[
     """Return the rows of some periods, with the period in the column :data:`PERIOD`."""
     from pyspark.sql import functions as F
 
-    column = contract.partition_column
-    if column is None:
-        return frame.withColumn(PERIOD, F.lit(WHOLE_TABLE))
-    wanted = [partition for partitions in periods.values() for partition in partitions]
-    key = F.col(column)
-    period = F.substring(key, 1, len("2026-01-05")) if contract.grain is Grain.HOUR else key
-    return frame.where(key.isin(wanted)).withColumn(PERIOD, period)
+    assert contract.partition_column is not None, "profile a dataset that has partitions"
+    key, wanted = F.col(contract.partition_column), [key for partitions in periods.values() for key in partitions]
+    return frame.where(key.isin(wanted)).withColumn(PERIOD, F.substring(key, 1, _DAY))
 
 
 def _distribution(contract: Contract, name: str) -> str:
@@ -164,7 +157,7 @@ def event_of(dataset: str, look: Profile, run_id: str) -> Event:
 
 def standing(events: EventLog, contract: Contract, published: Mapping[str, Entry]) -> list[Profile]:
     """Read the profiles of periods that have rows, oldest look first; what has expired or was lost does not stand."""
-    periods = {period_of(partition, contract.grain) for partition, entry in kept(published).items() if entry.rows_out}
+    periods = {partition[:_DAY] for partition, entry in kept(published).items() if entry.rows_out}
     payloads = (event.payload or {} for event in events.notes(PROFILE, dataset=contract.dataset))
     looks = (Profile(**{**known, "drifts": [Drift(**drift) for drift in known["drifts"]]}) for known in payloads)
     return [look for look in looks if look.period in periods]
@@ -188,7 +181,7 @@ def standing_orphans(looks: Iterable[Profile]) -> dict[str, dict[str, int]]:
 
 def drifts(new: Profile, earlier: Sequence[Profile], contract: Contract) -> list[Drift]:
     """Find the columns whose distribution differs from comparable periods by more than the limit and chance."""
-    compared, factor = comparable(new, earlier, contract.grain)
+    compared, factor = comparable(new, earlier)
     past = [profile for profile in compared if profile.rows >= LEAST_ROWS]
     if new.rows < LEAST_ROWS or len(past) < LEAST_COMPARED:
         return []
@@ -196,19 +189,15 @@ def drifts(new: Profile, earlier: Sequence[Profile], contract: Contract) -> list
     for name in contract.profiled:
         index = stability(new, past, name)
         limit = max(factor * STABLE, _by_sampling(new, past, name))
-        if index is not None and index > limit:
+        if index > limit:
             drifted.append(Drift(period=new.period, column=name, found=index, limit=limit))
     return drifted
 
 
-def comparable(new: Profile, earlier: Iterable[Profile], grain: Grain | None) -> tuple[list[Profile], float]:
+def comparable(new: Profile, earlier: Iterable[Profile]) -> tuple[list[Profile], float]:
     """Choose the periods that a period is compared with, and the factor of its limit: the same weekdays, or a week."""
-    newest: dict[str, Profile] = {}
-    for profile in sorted(earlier, key=lambda profile: profile.version):
-        if profile.period < new.period or grain is None:
-            newest[profile.period if grain is not None else str(profile.version)] = profile
-    if grain is None or grain is Grain.WEEK:
-        return [newest[key] for key in sorted(newest)[-COMPARED:]], 1.0
+    by_version = sorted(earlier, key=lambda profile: profile.version)
+    newest = {profile.period: profile for profile in by_version if profile.period < new.period}
     start = start_of(new.period, Grain.DAY)
     weekdays = [key_of(start - timedelta(weeks=back), Grain.DAY) for back in range(1, COMPARED + 1)]
     same = [newest[key] for key in weekdays if key in newest]
@@ -217,11 +206,11 @@ def comparable(new: Profile, earlier: Iterable[Profile], grain: Grain | None) ->
     return [newest[key] for key in sorted(newest)[-7:]], BEFORE_WEEKDAYS
 
 
-def stability(new: Profile, past: Sequence[Profile], name: str) -> float | None:
-    """Return the population stability index between a period and others taken together; None if one has no rows."""
+def stability(new: Profile, past: Sequence[Profile], name: str) -> float:
+    """Return the population stability index between a period and others taken together; 0 if one has no rows."""
     usual, here = _pooled(past, name), new.counts.get(name, {})
     if not usual or not here:
-        return None
+        return 0.0
     values = usual.keys() | here.keys()
     # Half a row each, so that a value seen on one side only is compared, too.
     rows, expected_rows = (sum(counts.values()) + 0.5 * len(values) for counts in (here, usual))

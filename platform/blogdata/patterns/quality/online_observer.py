@@ -14,8 +14,6 @@ Observer computes them outside the hot path.
 Source: Data Engineering Design Patterns, ch. 9.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -15,8 +15,6 @@ break readers is a Schema Migrator's work.
 Source: Data Engineering Design Patterns, ch. 9.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from datetime import date

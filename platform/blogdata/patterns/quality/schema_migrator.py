@@ -17,8 +17,6 @@ column that a reader names only to drop it again is not in column lineage; that 
 Source: Data Engineering Design Patterns, ch. 9.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -66,7 +66,7 @@ def decrypted(rows: DataFrame, contract: Contract, key: Pointer) -> DataFrame:
 
 
 def explained(text: str, secrets: Path) -> CannotDecrypt | None:
-    """Tell from the error of a query why it could not decrypt; None: it failed for another reason."""
+    """Explain the error of a query that could not decrypt; None for any other error."""
     _, sign, fault = text.partition(_FAULT)
     if not sign:
         return None

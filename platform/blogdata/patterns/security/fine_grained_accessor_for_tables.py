@@ -116,7 +116,7 @@ class Sight:
     rows: str = ""
     private: Mapping[str, Shown] = field(default_factory=dict)
     adds_up: tuple[str, ...] = ()
-    """Columns of sets whose total would tell a count that is left out: each such set lacks its smallest row, too."""
+    """Columns of groups with a total: where a row of a group is left out, its smallest other row is left out, too."""
 
 
 def sight_of(contract: Contract, of: Role | Rights) -> Sight | None:
@@ -157,9 +157,9 @@ def require_sight(contract: Contract, role: Role) -> Sight:
 def restricted(frame: DataFrame, contract: Contract, role: Role) -> DataFrame:
     """Return what a role sees of the rows of a dataset; their session has the function :data:`MASK`."""
     if PRIVATE not in frame.columns and any(column.name == PRIVATE for column in contract.columns):
-        # An older table does not say who asked: nobody's rows are known to be of somebody else.
+        # An older table does not say who asked not to be shared: it is treated as if all had.
         frame = frame.selectExpr("*", f"CAST(NULL AS BOOLEAN) AS {PRIVATE}")
-    # A table that is older than a column has none of its values to tell rows apart by.
+    # An older table may lack columns: rows cannot be told apart by them.
     present = replace(contract, columns=tuple(column for column in contract.columns if column.name in frame.columns))
     return seen_by(frame, present, require_sight(present, role))
 
@@ -210,7 +210,7 @@ def _rows(contract: Contract, rights: Rights) -> str:
 
 
 def _private(contract: Contract, columns: Mapping[str, Shown]) -> dict[str, Shown]:
-    """Find what is seen of columns in rows of who asked not to be shared, where that is less."""
+    """Map the columns of which a role sees less in rows of persons who asked not to be shared to what it sees."""
     seen = [column for column in contract.columns if column.name in columns]
     if not any(column.name == PRIVATE or column.singles_out for column in seen):
         return {}

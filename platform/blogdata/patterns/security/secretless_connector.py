@@ -57,7 +57,7 @@ class Certificates:
 
 
 def keep(certificates: Certificates, now: datetime) -> None:
-    """Make an authority if there is none, and certificates if they are not of it, or end soon."""
+    """Make an authority if there is none; make certificates if the authority is new, or the old ones end soon."""
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
     from cryptography.x509.oid import ExtendedKeyUsageOID

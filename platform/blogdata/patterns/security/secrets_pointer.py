@@ -18,9 +18,6 @@ password leaves nothing to fetch.
 Source: Data Engineering Design Patterns, ch. 7.
 """
 
-from __future__ import annotations
-
-import hmac
 import os
 import re
 from collections.abc import Callable
@@ -32,10 +29,8 @@ from typing import NoReturn, TypeVar
 from blogdata.errors import ConfigurationError
 from blogdata.files import write_atomically
 
-_HIDDEN = "***"
 
-
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, repr=False)
 class Secret:
     """The value of a secret; whatever prints, formats or logs it shows `***`, and it cannot be pickled."""
 
@@ -45,14 +40,7 @@ class Secret:
         return self._value
 
     def __repr__(self) -> str:
-        return _HIDDEN
-
-    def __eq__(self, other: object) -> bool:
-        """Compare two values in a time that does not depend on them."""
-        return isinstance(other, Secret) and hmac.compare_digest(self._value.encode(), other._value.encode())
-
-    def __hash__(self) -> int:
-        return hash(self._value)
+        return "***"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a secret is not pickled: pass its name, and fetch it where it is used")

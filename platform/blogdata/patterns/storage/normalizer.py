@@ -14,8 +14,6 @@ it writes.
 Source: Data Engineering Design Patterns, ch. 8.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame

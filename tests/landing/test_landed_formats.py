@@ -10,7 +10,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,7 @@ import pytest
 from blogdata.contract.partitions import Grain
 from blogdata.errors import PlatformError
 from blogdata.landing.lines import read
-from blogdata.landing.log_formats import formats
-from blogdata.landing.log_splitter import refused_logs, split_by_hour, unsplit_logs
+from blogdata.landing.log_splitter import refused_logs, unsplit_logs
 from blogdata.landing.readiness_marker import Lack, scan
 from blogdata.landing.sizes import LandedSize, measure
 from blogdata.planning import arrivals
@@ -51,46 +49,31 @@ def offsets(mark: int = 0) -> list[tuple[int, bytes]]:
     return found
 
 
-def test_files_are_read_by_their_bytes_under_any_name(spark: Any, tmp_path: Path) -> None:
-    files = [tmp_path / kind / name for kind in PACKED for name in NAMES]
-    for file in files:
+def test_files_are_read_by_their_bytes_under_any_name_and_with_a_byte_order_mark(spark: Any, tmp_path: Path) -> None:
+    """The mark belongs to the place of the first line, and not to its text."""
+    marked = {tmp_path / "a.json": MARK + TEXT, tmp_path / "b.json.gz": gzip.compress(MARK + TEXT)}
+    plain = {tmp_path / kind / name: content for kind, content in PACKED.items() for name in NAMES}
+    only_a_mark = tmp_path / "only a mark"
+    for file, content in {**marked, **plain, only_a_mark: MARK}.items():
         file.parent.mkdir(exist_ok=True)
-        file.write_bytes(PACKED[file.parent.name])
-    expected = LandedSize(lines=len(LINES), bytes=len(TEXT) + 1)
-    assert set(map(measure, files)) == {expected}
-    rows = read(spark, tmp_path, {"": files}, Unread()).collect()
+        file.write_bytes(content)
+    files = [*marked, *plain]
+    assert set(map(measure, files)) == {LandedSize(lines=len(LINES), bytes=len(TEXT) + 1)}
+    assert measure(only_a_mark) == LandedSize(lines=0, bytes=0)
+    rows = read(spark, tmp_path, {"": [*files, only_a_mark]}, Unread()).collect()
     found = sorted((row["source_file"], row["source_offset"], bytes(row["raw"])) for row in rows)
-    assert found == sorted((str(file.relative_to(tmp_path)), *line) for file in files for line in offsets())
+    expected = ((file, offsets(len(MARK) if file in marked else 0)) for file in files)
+    assert found == sorted((str(file.relative_to(tmp_path)), *line) for file, lines in expected for line in lines)
 
 
-def test_a_byte_order_mark_belongs_to_the_place_of_the_first_line_and_not_to_its_text(
-    spark: Any, tmp_path: Path
-) -> None:
-    files = [tmp_path / "a.json", tmp_path / "b.json.gz", tmp_path / "only a mark"]
-    files[0].write_bytes(MARK + TEXT)
-    files[1].write_bytes(gzip.compress(MARK + TEXT))
-    files[2].write_bytes(MARK)
-    sizes = [LandedSize(lines=len(LINES), bytes=len(TEXT) + 1)] * 2 + [LandedSize(lines=0, bytes=0)]
-    assert list(map(measure, files)) == sizes
-    rows = read(spark, tmp_path, {"": files}, Unread()).collect()
-    found = sorted((row["source_file"], row["source_offset"], bytes(row["raw"])) for row in rows)
-    assert found == sorted((file.name, *line) for file in files[:2] for line in offsets(len(MARK)))
+DAMAGED = {
+    **{f"{kind} cut off": content[:-6] for kind, content in PACKED.items() if kind != "plain"},
+    **{f"{kind} and more": content + b"more" for kind, content in PACKED.items() if kind != "plain"},
+    "xz of a huge dictionary": lzma.compress(TEXT, filters=[HUGE_DICTIONARY]),
+}
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(PACKED["gzip"][:-6], id="gzip cut off"),
-        pytest.param(PACKED["bzip2"][:-6], id="bzip2 cut off"),
-        pytest.param(PACKED["xz"][:-6], id="xz cut off"),
-        pytest.param(PACKED["zstd"][:-6], id="zstd cut off"),
-        pytest.param(PACKED["gzip"] + b"more", id="gzip and more"),
-        pytest.param(PACKED["bzip2"] + b"more", id="bzip2 and more"),
-        pytest.param(PACKED["xz"] + b"more", id="xz and more"),
-        pytest.param(PACKED["zstd"] + b"more", id="zstd and more"),
-        pytest.param(lzma.compress(TEXT, filters=[HUGE_DICTIONARY]), id="xz of a huge dictionary"),
-    ],
-)
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
 def test_damage_is_noticed_to_the_last_byte(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
     with pytest.raises(PlatformError) as told:
@@ -155,7 +138,7 @@ WAYS = {
 }
 
 
-def test_a_log_that_cannot_be_read_is_named_and_keeps_no_other_from_being_split(zone: Path) -> None:
+def test_a_log_that_cannot_be_read_is_named_and_no_other_waits_for_it(zone: Path) -> None:
     (zone / "access_logs" / "folder").mkdir(parents=True)
     for name in ("good.log", "secret.log", os.fsdecode(b"caf\xe9.log")):
         (zone / "access_logs" / name).write_bytes(os.fsencode(name) + b"\n")
@@ -168,7 +151,3 @@ def test_a_log_that_cannot_be_read_is_named_and_keeps_no_other_from_being_split(
             f"{zone}/access_logs/pipe.log is neither a file nor a folder",
             f"{zone}/access_logs/secret.log may not be read",
         ]
-    for log in unsplit_logs(zone):
-        if log.name != "secret.log":
-            split_by_hour(log, zone, formats(), now=datetime(2026, 1, 6, tzinfo=timezone.utc))
-    assert len(list((zone / "visits").rglob("*.log"))) == 2

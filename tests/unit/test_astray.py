@@ -1,4 +1,4 @@
-"""Files outside of a table's folders are named; a producer whose clock is ahead does not block its own hours."""
+"""Files outside of a table's folders are named, and no name reaches a log or a terminal raw."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from blogdata.planning.snapshot import Snapshot
 from blogdata.table.lake import Lake
 from quality.contracts import CONTRACTS
 
+VISITS = CONTRACTS["bronze.visits"]
 ASTRAY = (
     "visits.json",
     "date=2026-01-05/visits.json",
@@ -26,7 +27,6 @@ ASTRAY = (
     "date=2026-01-05/03/visits.json",
     "date=2026-01-05/hour=04",
 )
-YEAR = 365 * 86_400
 
 
 def put(file: Path) -> Path:
@@ -35,9 +35,9 @@ def put(file: Path) -> Path:
     return file
 
 
-def said(landing: Path, dataset: str) -> list[str]:
+def said(landing: Path) -> list[str]:
     events = EventLog(Lake(root=str(landing.parent / "lake")))
-    return warnings([CONTRACTS[dataset]], Snapshot(landing, events), datetime.now(timezone.utc))
+    return warnings([VISITS], Snapshot(landing, events), datetime.now(timezone.utc))
 
 
 @pytest.mark.parametrize("name", ASTRAY)
@@ -45,11 +45,11 @@ def test_files_outside_of_all_hours_are_named(tmp_path: Path, name: str) -> None
     landing = tmp_path / "landing"
     put(landing / "visits" / "date=2026-01-05" / "hour=03" / "visits.json")
     mark(landing / "visits" / "date=2026-01-05" / "hour=03")
-    assert not any("outside" in line for line in said(landing, "bronze.visits"))
+    assert not any("outside" in line for line in said(landing))
     put(landing / "visits" / name)
-    (warning,) = [line for line in said(landing, "bronze.visits") if "outside" in line]
+    (warning,) = [line for line in said(landing) if "outside" in line]
     # The first folder that is no partition is named once, whatever it contains.
-    (entry,) = Arrivals.of(CONTRACTS["bronze.visits"], landing).zone.astray("visits", Grain.HOUR)
+    (entry,) = Arrivals.of(VISITS, landing).zone.astray("visits", Grain.HOUR)
     assert str(landing / "visits" / name).startswith(entry)
     assert entry in warning
     assert "date=YYYY-MM-DD/hour=HH" in warning
@@ -67,10 +67,9 @@ def test_no_name_reaches_a_log_or_a_terminal_raw(tmp_path: Path) -> None:
     (hour.with_name("hour=04") / evil).mkdir(parents=True)
     (hour.with_name("hour=04") / evil / evil).symlink_to("/etc/passwd")
     put(landing / "access_logs" / evil / "a.log")
-    contract = CONTRACTS["bronze.visits"]
-    found = Arrivals.of(contract, landing)
+    found = Arrivals.of(VISITS, landing)
     lines = [
-        *said(landing, "bronze.visits"),
+        *said(landing),
         *(text for one in found.refused for link in one.links for text in (str(link), link.refusal().where)),
         *(str(one) for one in refused_logs(landing)),
     ]

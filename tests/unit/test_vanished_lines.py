@@ -1,30 +1,18 @@
-"""Landed files that are removed, truncated, renamed, restored or rewritten after publication.
-
-What comes of published rows is in `tests/lineage/test_deliveries.py`.
-"""
+"""Lines that an hour lost between its published and its current files; what comes of its rows: `test_deliveries`."""
 
 from __future__ import annotations
 
 import gzip
-import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import published
-from blogdata.contract.partitions import Grain
 from blogdata.landing import vanished_lines
-from blogdata.landing.readiness_marker import scan
 from blogdata.landing.vanished_lines import Line, Loss
-from blogdata.planning.plan import Planner
-from blogdata.planning.snapshot import Snapshot
-from blogdata.runs.lake_resource import LakeResource
-from quality.contracts import GRAPH
 
 HOUR = "2026-01-05T10"
 Files = Mapping[str, list[str]]
@@ -110,52 +98,3 @@ def test_no_line_of_a_lacking_file_vanishes_unseen(before: Files, after: Files) 
     missed = sum((Counter(lacking) - Counter(line for lines in after.values() for line in lines)).values())
     assert (found.lines if found is not None else 0) >= missed
     assert (found is None) or found.lines <= len(lacking)
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> LakeResource:
-    """A deployment without Spark, whose hour is published from two files."""
-    made = published.deployment(tmp_path / "home")
-    published.land(made, "visits", HOUR, {"a.json": "1\n2\n", "b.json": "3\n"})
-    return made
-
-
-def publish(lake: LakeResource) -> None:
-    (partition,) = scan(lake.landing_path / "visits", Grain.HOUR)
-    files = [partition.folder / file.name for file in partition.files]
-    rows = [line._asdict() for line in vanished_lines.landed_lines(files, lake.landing_path)]
-    content = pa.table(
-        {
-            "source_file": [row["file"] for row in rows],
-            "source_offset": [row["offset"] for row in rows],
-            "raw": pa.array([row["raw"] for row in rows], pa.binary()),
-            "arrival_hour": [HOUR] * len(rows),
-        }
-    )
-    published.publish(
-        lake.lake,
-        "bronze.visits",
-        "arrival_hour",
-        {HOUR: len(rows)},
-        landed={HOUR: partition.fingerprint},
-        measures={HOUR: {"dead": 0, "max_event_time": None}},
-        breakdowns={"event_hours": []},
-        content=content,
-    )
-
-
-def stale(lake: LakeResource) -> list[str]:
-    planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_zone, lake.events))
-    return list(planner.all_stale().get("bronze.visits", {}))
-
-
-def test_rewritten_files_are_stale_and_another_permission_or_link_is_not(lake: LakeResource) -> None:
-    publish(lake)
-    folder = lake.landing_path / "visits" / "date=2026-01-05" / "hour=10"
-    (folder / "a.json").chmod(0o640)
-    os.link(folder / "b.json", folder / ".linked")
-    assert stale(lake) == []
-    (folder / "a.json").write_text("1\n7\n")
-    assert stale(lake) == [HOUR]
-    publish(lake)
-    assert stale(lake) == []
