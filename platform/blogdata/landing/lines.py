@@ -22,10 +22,9 @@ import pyarrow as pa
 
 from blogdata.contract.contract import Contract
 from blogdata.contract.schema import Column as ContractColumn
-from blogdata.errors import PlatformError
+from blogdata.errors import LandedFileUnreadable, LandedFileVanished, PlatformError
 from blogdata.landing.landed_formats import DAMAGED, MARK, content, extension, stored_as
 from blogdata.landing.landed_links import leading_out, require_within
-from blogdata.table.faults import LandedFileVanished, landed_unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -130,7 +129,7 @@ def faults_of(file: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise LandedFileVanished(str(file)) from error
     except DAMAGED as error:
-        raise landed_unreadable(str(file), str(getattr(error, "strerror", None) or error)) from error
+        raise LandedFileUnreadable(str(file), str(getattr(error, "strerror", None) or error)) from error
 
 
 def lines(file: Path, longest: int, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:

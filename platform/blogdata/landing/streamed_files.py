@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blogdata.contract.partitions import Grain
-from blogdata.errors import PlatformError
+from blogdata.contract.publication import FileFigures
+from blogdata.errors import LandedFileVanished, PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.landing.lines import Bounds, LineReader, is_inside, read_listed
 from blogdata.landing.readiness_marker import scan, start_of_key
 from blogdata.landing.sizes import LandedSize, measure_all
-from blogdata.table.audit import FileFigures
-from blogdata.table.faults import LandedFileVanished
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
