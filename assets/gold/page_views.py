@@ -62,8 +62,7 @@ def _cube(step: Step, period_column: str) -> Mapping[str, Commit]:
 def page_stats(step: Step) -> Mapping[str, Commit]:
     """Count each page's views, visits and visitors; `share` is of the day's page views."""
     period = gather(step)
-    views = F.sum("events").over(Window.partitionBy("event_date"))
-    share = F.col("events").cast("double") / views
+    share = F.col("events").cast("double") / F.sum("events").over(Window.partitionBy("event_date"))
     pages = counted(period.visits, ("event_date", "page")).withColumn("share", share)
     return step.publish(period.with_hours(pages), Upstream(accounts=period.accounts))
 
