@@ -67,7 +67,7 @@ READERS: Mapping[str, tuple[LineReader, str]] = {
 def test_a_line_is_read_here_as_by_workers(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawn: int
 ) -> None:
-    monkeypatch.setattr(lines, "_TASK_BYTES", 200_000)
+    monkeypatch.setattr(lines, "_TASK_BYTES", 2_000_000)
     faults = FaultRates(**{**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0})
     simulate(SimulationSpec(days=1, visits_per_day=2400, seed=7, faults=faults, part_lines=200, ads=True), tmp_path)
     for table, of_table in seeds().items():
