@@ -59,6 +59,21 @@ class DiskFull(PlatformError):
         super().__init__(what="the disk is full", where=where, next_step=freed)
 
 
+class LandedFileVanished(TransientError):
+    """A landed file was deleted after it was listed and before it was read."""
+
+    def __init__(self, file: str) -> None:
+        what = "a landed file was taken away while it was about to be read"
+        kept = "nothing was published of its partition; put the file back if it belongs there, and run it again"
+        super().__init__(what=what, where=file, next_step=kept)
+
+
+class LandedFileUnreadable(PlatformError):
+    def __init__(self, file: str, why: str) -> None:
+        kept = "nothing was published of its partition; land the file again, whole and readable, then run it again"
+        super().__init__(what=f"a landed file cannot be read to its end: {why}", where=file, next_step=kept)
+
+
 _FEW = 20
 """Most datasets that an error lists."""
 

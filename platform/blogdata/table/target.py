@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blogdata.contract.contract import Contract
-from blogdata.contract.publication import Account, Added, Execution
-from blogdata.table.audit import FileFigures
+from blogdata.contract.publication import Account, Added, Execution, FileFigures
 from blogdata.table.lake import Lake
 
 if TYPE_CHECKING:
