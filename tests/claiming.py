@@ -52,8 +52,8 @@ class Integrating(Driver):
         return Done()
 
 
-def meet(folder: Path, where: str, processes: int = 3) -> None:
-    """Wait for the other processes, so that the fastest does not do all the work."""
+def meet(folder: Path, where: str, processes: int = 2) -> None:
+    """Wait for the other process, so that the faster one does not do all the work."""
     (folder.parent / f"{where}-{os.getpid()}").touch()
     while len(list(folder.parent.glob(f"{where}-*"))) < processes:
         time.sleep(0.01)

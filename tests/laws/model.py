@@ -31,20 +31,13 @@ some_hours = st.sets(hours, min_size=1)
 datasets = st.sampled_from([BRONZE.dataset, SILVER.dataset, GOLD.dataset])
 
 
-KINDS: dict[str, tuple[str, dict[str, st.SearchStrategy[Any]]]] = {}
-"""Kind of step to the method that makes it and what it draws."""
-
-
 def step(**drawn: Any) -> Callable[[Callable[..., None]], Any]:
-    """Declare a rule of the machine, and list it as a kind of step."""
+    """Declare a rule of the machine, and count how often it is made."""
 
     def declare(does: Callable[..., None]) -> Any:
-        kind = does.__name__.replace("_", " ")
-        KINDS[kind] = (does.__name__, drawn)
-
         @wraps(does)
         def made(self: Machine, **given: Any) -> None:
-            type(self).made[kind] += 1
+            type(self).made[does.__name__.replace("_", " ")] += 1
             does(self, **given)
 
         declared: Any = rule(**drawn)
@@ -343,14 +336,3 @@ class Machine(RuleBasedStateMachine):
     def _probe(self) -> Probe:
         self.probes += 1
         return Probe(self.folder / f"probe-{self.probes}")
-
-
-def deal(machine: Machine, data: st.DataObject) -> None:
-    """Draw a permutation of all kinds of step."""
-    left = set(KINDS)
-    while left:
-        # A retry needs a dead run first.
-        kind = data.draw(st.sampled_from(sorted(left if machine.dead else left - {"retry"})))
-        name, drawn = KINDS[kind]
-        getattr(machine, name)(**{argument: data.draw(values) for argument, values in drawn.items()})
-        left.remove(kind)

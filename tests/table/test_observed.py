@@ -21,7 +21,7 @@ from blogdata.table.observed import FEW, enforced
 from blogdata.table.target import Provenance
 from toy import CONTRACT, WHOLE, resting, table, target
 
-ODD = ("ü", "a b/c:%é", "x'y\"{z}[1]*?~+", "2026-01-05T00")
+ODD = ("ü", "a b/c:%é", "x'y\"{z}[1]*?~+")
 PLAIN = replace(CONTRACT, key=(), measures={}, breakdowns={}, audits=(), reasons={}, stands_for="count(1)")
 TIMED = replace(
     WHOLE,
