@@ -97,7 +97,7 @@ def serving(home: Path) -> Iterator[Guarded]:
         while not ui_command.answers(path):
             running.check()
             time.sleep(0.1)
-        workspace = ui_command.workspace_file(dagster, {ANALYTICS: path})
+        workspace = dagster_home.workspace_file(dagster, {ANALYTICS: path})
         port = stack.enter_context(_listening(settings, workspace))
         yield Guarded(
             settings=settings,

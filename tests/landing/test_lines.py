@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogdata.errors import PlatformError
+from blogdata.errors import LandedFileVanished, PlatformError
 from blogdata.landing import lines as landed
 from blogdata.landing.sizes import measure, measure_all
 from blogdata.landing.streamed_files import arrival_hour
-from blogdata.table.faults import LandedFileVanished, typed_errors
+from blogdata.table.faults import typed_errors
 from unit.unread import Unread
 
 MARK = b"\xef\xbb\xbf"

@@ -224,8 +224,6 @@ class Machine(RuleBasedStateMachine):
         assert held.error is None, held.error
         self._integrated(sorted(slow), name, [line for part in seen.values() for line in part])
 
-    # The data types of the rules.
-
     def _land(self, arrival: str, hour: str, new: Sequence[tuple[int, str]]) -> None:
         landed = self.landed.setdefault(arrival, [])
         for click, page in new:

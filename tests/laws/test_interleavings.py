@@ -98,10 +98,6 @@ def _without_erased(rows: State) -> State:
     return frozenset(row for row in rows if row[1] % 10 != 3)
 
 
-def _overwrite(spark: Any, aim: Target) -> object:
-    return overwrite_table(OVERWRITTEN.frame(spark), aim, Provenance())
-
-
 def _merge(spark: Any, aim: Target) -> object:
     return merged(MERGED.frame(spark).selectExpr("*", "false AS is_deleted"), aim, Provenance())
 

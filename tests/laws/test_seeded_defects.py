@@ -63,12 +63,6 @@ def defect(noticed_by: Callable[..., None], writer: str = "", **given: Any) -> C
     return declare
 
 
-@defect(test_ledger.test_an_unbalanced_account_names_the_difference, above=0, problem="1 rows more")
-def rows_too_many_are_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing: Any = Entry.missing
-    monkeypatch.setattr(Entry, "missing", property(lambda self: max(0, missing.fget(self))))
-
-
 @defect(test_ledger.test_an_unbalanced_account_names_the_difference, above=3, problem="2 rows of the layer above")
 def rows_that_vanished_between_two_layers_are_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     missing: Any = Entry.missing
@@ -78,12 +72,6 @@ def rows_that_vanished_between_two_layers_are_no_problem(monkeypatch: pytest.Mon
 @defect(test_ledger.test_rows_deleted_or_added_outside_the_platform_are_found, lake="counted")
 def rows_that_are_gone_from_a_table_are_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "_problem", lambda entry, rows_there: None)
-
-
-@defect(test_ledger.test_rows_deleted_or_added_outside_the_platform_are_found, lake="counted")
-def rows_that_nobody_accounts_for_are_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    audit = ledger.audit
-    monkeypatch.setattr(ledger, "audit", lambda *given: [line for line in audit(*given) if line.entry.version >= 0])
 
 
 @defect(test_ledger.test_a_crash_before_recording_loses_no_event_and_adds_none_twice, lake="counted")
@@ -146,16 +134,6 @@ def what_only_followed_is_taken_for_asked(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(
         reach.AsOf, "reached", lambda self, look, edge, wanted, asked: reached(self, look, edge, wanted, wanted)
     )
-
-
-@defect(test_plan_of_a_replay.test_replaying_an_arrival_hour_reaches_its_event_hours)
-def an_hour_of_arrival_reaches_its_own_hour_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reach.EventsOf, "reached", reach.Same.reached)
-
-
-@defect(test_plan_of_a_replay.test_replaying_a_delivery_reruns_all_later_executions)
-def later_executions_are_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reach, "due", lambda contract, marks, asked: sorted(asked))
 
 
 @defect(test_stale_hours.test_accepted_hours_wait_again_only_when_worse)

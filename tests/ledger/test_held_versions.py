@@ -12,8 +12,7 @@ from deltalake import DeltaTable
 import published
 import table_files
 from blogdata.ledger.events import EVENTS, EventLog
-from blogdata.ledger.held_versions import first_needed, held_versions
-from blogdata.runs.upkeep import unneeded_data, unneeded_log
+from blogdata.runs.upkeep import first_needed, held_versions, unneeded_data, unneeded_log
 from blogdata.table import unneeded
 from blogdata.table.lake import Lake
 from quality.contracts import CONTRACTS

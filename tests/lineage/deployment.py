@@ -36,7 +36,6 @@ from blogdata.table import unneeded
 from blogdata.table.lake import Lake
 from quality.contracts import CONTRACTS, EVERY, GRAPH
 from quality.keys import VISITOR_KEY
-from resources.services import SparkResource
 
 OWN_SERVER = "[spark.conf]\n" + "".join(
     f"{json.dumps(name)} = {json.dumps(value)}\n"
@@ -77,7 +76,7 @@ class Deployment:
     @contextmanager
     def session(self) -> Iterator[Any]:
         """Open a Spark session as a step does: an error names a server that was lost meanwhile."""
-        with SparkResource(home=str(self.settings.home)).guard() as spark:
+        with spark_attached.guarded(self.settings) as spark:
             yield spark
 
     def rest(self, dataset: str) -> None:
@@ -98,7 +97,7 @@ class Deployment:
         return self
 
     def close(self) -> None:
-        spark_attached.drop(SparkResource(home=str(self.settings.home)).settings)
+        spark_attached.drop(self.settings)
 
     def simulate(self, spec: SimulationSpec) -> Truth:
         """Fill the landing zone by simulation; return its truth."""

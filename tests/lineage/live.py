@@ -17,6 +17,7 @@ import oracle
 from assets.streams.live_visits import STREAM
 from blogdata.ledger import ledger
 from blogdata.ledger.events import appended
+from blogdata.operate import spark_attached
 from blogdata.patterns.error_management.checkpointer import checkpoints
 from blogdata.simulator.spec import FaultRates, SimulationSpec
 from blogdata.stream import stream as streams
@@ -25,7 +26,6 @@ from blogdata.table.target import RunContext
 from lineage.deployment import Deployment
 from lineage.worker import Forked
 from quality.contracts import EVERY
-from resources.services import SparkResource
 
 BRONZE, VISITS = STREAM.datasets
 STREAMED = {contract.dataset: contract for contract in STREAM.contracts}
@@ -48,7 +48,7 @@ def place(deployment: Deployment, **more: Any) -> Place:
 
 def tick(deployment: Deployment, stream: streams.Stream = ONE_BY_ONE, *, renew: bool = False, **more: Any) -> None:
     """Process all landed files."""
-    with SparkResource(home=str(deployment.settings.home)).guard() as spark:
+    with spark_attached.guarded(deployment.settings) as spark:
         folder = deployment.settings.home / "checkpoints"
         streams.run(spark, stream, place(deployment, **more), checkpoints=folder, new_checkpoint=renew)
 

@@ -1,4 +1,4 @@
-"""Dagster's event log with open connections stores the same data as Dagster's own, in the same files."""
+"""Dagster's storage: the event log with open connections has the files of Dagster's own; or a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.run_coordinator import QueuedRunCoordinator
+from dagster_postgres import PostgresEventLogStorage, PostgresRunStorage, PostgresScheduleStorage
+from sqlalchemy.engine import make_url
 
-from blogdata.operate import dagster_home
+from blogdata.operate import config, dagster_home
 from blogdata.operate.config import Settings
 from blogdata.operate.dagster_storage import KeptEventLog
 
@@ -21,7 +23,7 @@ KEY = dg.AssetKey("thing")
 
 @pytest.fixture(scope="module")
 def home(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return dagster_home.render(replace(settings, home=tmp_path_factory.mktemp("home")))
+    return dagster_home.render(replace(settings, home=tmp_path_factory.mktemp('a "quoted" folder')))
 
 
 @pytest.fixture(scope="module")
@@ -82,18 +84,30 @@ def test_run_watchers_receive_each_event(instance: dg.DagsterInstance, home: Pat
         other.end_watch_event_logs("watched", hear)
 
 
-def test_dagster_loads_the_rendered_file_with_its_policies(settings: Settings, tmp_path: Path) -> None:
-    home = tmp_path / 'a "quoted" folder'
-    home.mkdir()
-    folder = dagster_home.render(replace(settings, home=home))
-    with dg.DagsterInstance.from_config(str(folder)) as instance:
-        limits = instance.get_concurrency_config()
-        assert limits.pool_config.default_pool_limit == 1
-        assert limits.run_queue_config is not None
-        assert limits.run_queue_config.max_concurrent_runs == 5
-        assert isinstance(instance.run_coordinator, QueuedRunCoordinator)
-        assert instance.run_retries_enabled
-        assert instance.run_monitoring_enabled
-        assert not instance.telemetry_enabled
-        assert instance.get_runs() == []
-    assert (folder / "runs.db").is_file() or list(folder.rglob("*.db"))
+def test_dagster_loads_the_rendered_file_with_its_policies(instance: dg.DagsterInstance) -> None:
+    limits = instance.get_concurrency_config()
+    assert limits.pool_config.default_pool_limit == 1
+    assert limits.run_queue_config is not None
+    assert limits.run_queue_config.max_concurrent_runs == 5
+    assert isinstance(instance.run_coordinator, QueuedRunCoordinator)
+    assert (instance.run_retries_enabled, instance.run_monitoring_enabled) == (True, True)
+    assert not instance.telemetry_enabled
+
+
+def test_a_database_is_read_by_another_instance_and_no_file_holds_its_password(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BLOGDATA_DAGSTER_STORAGE", database.replace("postgresql:", "postgresql+psycopg2:"))
+    stored = config.load(overrides={"BLOGDATA_HOME": str(tmp_path)})
+    with dagster_home.open_instance(stored) as other:
+        run_id = run_once(other)
+    with dagster_home.open_instance(stored) as instance:
+        assert isinstance(instance.run_storage, PostgresRunStorage)
+        assert isinstance(instance.event_log_storage, PostgresEventLogStorage)
+        assert isinstance(instance.schedule_storage, PostgresScheduleStorage)
+        (materialized,) = instance.fetch_materializations(KEY, limit=9).records
+        assert materialized.run_id == run_id
+        password = str(make_url(database).password)
+        assert password not in f"{instance.get_ref().to_dict()} {dagster_home.storage(stored)}"
+    assert not [file for file in tmp_path.rglob("*.db") if "compute_logs" not in file.parts]
+    assert not [file for file in tmp_path.rglob("*") if file.is_file() and password.encode() in file.read_bytes()]

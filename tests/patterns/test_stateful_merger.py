@@ -14,9 +14,8 @@ from blogdata.contract.writes import InOrder
 from blogdata.errors import PlatformError
 from blogdata.ledger.events import EventLog
 from blogdata.ledger.executions import due, state
-from blogdata.ledger.held_versions import held_versions
 from blogdata.patterns.idempotency.stateful_merger import execute, restorable
-from blogdata.runs.upkeep import unneeded_data
+from blogdata.runs.upkeep import held_versions, unneeded_data
 from blogdata.table import unneeded
 from blogdata.table.compactor import compact
 from blogdata.table.faults import AuditFailed, ConcurrentWrite

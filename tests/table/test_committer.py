@@ -15,7 +15,7 @@ from blogdata.table import committer
 from blogdata.table.committer import Mark, OpenCommit, Whole
 from blogdata.table.faults import ConcurrentWrite
 from blogdata.table.store import Store
-from table.tables import DATASET, at_once, made, opened, replace, rows, with_removed_row, written
+from table.tables import DATASET, at_once, made, opened, replace, rows, with_second_row_removed, written
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_delta_rs_alone_leaves_the_rows_of_such_a_file(store: Store) -> None:
 def marked(store: Store) -> Store:
     """The same table, with a row of partition `a` that is marked as removed in place."""
     replace(store, "a", [1, 2], "third")
-    with_removed_row(store, 1)
+    with_second_row_removed(store)
     assert rows(store) == [("a", 1), ("b", 3)]
     return store
 
@@ -211,7 +211,7 @@ def test_an_overwrite_dissolves_the_deletion_vectors_of_its_partition(marked: St
     assert not DeltaTable(marked.path(DATASET)).deletion_vectors().read_all().num_rows
 
 
-def test_a_file_with_removed_rows_is_not_exchanged_by_itself(marked: Store) -> None:
+def test_a_file_with_second_row_removeds_is_not_exchanged_by_itself(marked: Store) -> None:
     begun = opened(marked, "run")
     with pytest.raises(PlatformError, match="they would return"):
         begun.exchange(begun.files(["a"]), written(marked, "a", [1]), {}, reads=["a"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import html
-import json
 import os
 import signal
 import socket
@@ -14,8 +12,7 @@ import tempfile
 import threading
 import time
 import webbrowser
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +20,6 @@ import typer
 
 from blogdata.cli.output import console
 from blogdata.errors import ConfigurationError, TransientError
-from blogdata.files import LockTimeout, locked, write_atomically
 from blogdata.operate import dagster_home, secrets, spark_connect, ui_guard
 from blogdata.operate.config import Settings, load
 from blogdata.operate.dagster_home import ANALYTICS, PLATFORM
@@ -58,15 +54,6 @@ def answers(path: Path) -> bool:
     """Return whether a code server listens at a socket: it does so once it has loaded its definitions."""
     with socket.socket(socket.AF_UNIX) as probe:
         return probe.connect_ex(str(path)) == 0
-
-
-def workspace_file(home: Path, sockets: Mapping[str, Path]) -> Path:
-    """Write the workspace by which web server and daemon find the code servers."""
-    servers = [{"grpc_server": {"socket": str(path), "location_name": name}} for name, path in sockets.items()]
-    file = home / "workspace.yaml"
-    # JSON is YAML.
-    write_atomically(file, json.dumps({"load_from": servers}, indent=1).encode())
-    return file
 
 
 class Supervisor:
@@ -137,7 +124,7 @@ def ui(
     if settings.spark.remote is None:
         server = spark_connect.running_server(settings)
         console.print(f"Spark is ready at {spark_connect.without_token(server.url)}")
-    with _alone(home, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"):
+    with dagster_home.serving(home, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"):
         # Dagster takes seconds to import, and the other commands answer at once.
         from blogdata.runs import killed_runs
 
@@ -189,7 +176,7 @@ def _serve(
                 return
             running.check()
             time.sleep(0.1)
-        workspace = workspace_file(home, sockets)
+        workspace = dagster_home.workspace_file(home, sockets)
         # Dagster colours its lines in any other format, also in a file.
         words = ["--log-level", "warning", "--log-format", "colored" if sys.stdout.isatty() else "json"]
         with_this = [sys.executable, "-m", "blogdata.operate.ends_with_parent", ""]
@@ -223,32 +210,7 @@ def _sign_in(settings: Settings, home: Path, *, opened: bool) -> None:
     address = link if opened or sys.stdout.isatty() else f"{url} (sign in: blogdata ui --open)"
     console.print(f"open {address}")
     if opened:
-        # Everybody on the machine sees the arguments of a process: the browser gets a file that only the owner reads.
-        page = home / "sign-in.html"
-        text = f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(link)}">'
-        write_atomically(page, text.encode(), mode=0o600)
-        webbrowser.open(page.as_uri())
-
-
-@contextmanager
-def _alone(home: Path, address: str) -> Iterator[None]:
-    """Lock the UI of a deployment: two daemons would conflict over its sensors; the error names the first's address."""
-    with ExitStack() as held:
-        try:
-            held.enter_context(locked(home / dagster_home.UI, seconds=0))
-        except LockTimeout as error:
-            raise ConfigurationError(
-                what=f"the UI of this deployment is already served at {dagster_home.ui_address(home)}",
-                where=str(home.parent),
-                next_step="open it: blogdata ui --open; or end it first",
-            ) from error
-        file = home / dagster_home.UI
-        file.write_text(address, encoding="utf-8")
-        try:
-            yield
-        finally:
-            # A process that is killed leaves it.
-            file.write_text("", encoding="utf-8")
+        webbrowser.open(ui_guard.sign_in_page(home, link).as_uri())
 
 
 def _listener(host: str, port: int) -> socket.socket:

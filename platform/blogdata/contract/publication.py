@@ -9,6 +9,8 @@ from datetime import datetime
 from functools import reduce
 from typing import Any, TypeVar
 
+FileFigures = tuple[int, int]
+"""Lines of a landed file, and their bytes, each with a line feed."""
 WHOLE_TABLE = ""
 """Partition key of a table without a partition column."""
 EXPIRED = "expired"

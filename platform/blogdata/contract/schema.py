@@ -211,9 +211,6 @@ class Migration:
     """The column that replaces it; None if none of the dataset does."""
     new_from_old: str = ""
     """SQL expression of the new column; empty: the same values."""
-    old_from_new: str = ""
-    """SQL expression of the old column until the table has lost it, unless the asset still computes it; empty: the same
-    values, or null without a successor."""
 
     @property
     def ends(self) -> date:
@@ -225,8 +222,8 @@ class Migration:
 
     @property
     def back(self) -> str:
-        """SQL expression that computes the old column without the asset's help."""
-        return self.old_from_new or (f"`{self.new}`" if self.new else "NULL")
+        """SQL expression of the old column where the asset does not compute it, until the table has lost it."""
+        return f"`{self.new}`" if self.new else "NULL"
 
     def __str__(self) -> str:
         if self.new is None:

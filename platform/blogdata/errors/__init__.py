@@ -38,7 +38,7 @@ class PlatformError(Exception):
         return f"{self.what}\n  where: {self.where}\n  next:  {self.next_step}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.what, self.where, self.remedy, dict(self.__dict__)))
+        return (type(self).__new__, (type(self), self.what), self.__dict__)
 
 
 class TransientError(PlatformError):
@@ -57,6 +57,21 @@ class DiskFull(PlatformError):
     def __init__(self, where: str) -> None:
         freed = Remedy("free space (see it by ", Diagnose(), ") and run it again; what was published stays")
         super().__init__(what="the disk is full", where=where, next_step=freed)
+
+
+class LandedFileVanished(TransientError):
+    """A landed file was deleted after it was listed and before it was read."""
+
+    def __init__(self, file: str) -> None:
+        what = "a landed file was taken away while it was about to be read"
+        kept = "nothing was published of its partition; put the file back if it belongs there, and run it again"
+        super().__init__(what=what, where=file, next_step=kept)
+
+
+class LandedFileUnreadable(PlatformError):
+    def __init__(self, file: str, why: str) -> None:
+        kept = "nothing was published of its partition; land the file again, whole and readable, then run it again"
+        super().__init__(what=f"a landed file cannot be read to its end: {why}", where=file, next_step=kept)
 
 
 _FEW = 20
@@ -80,12 +95,3 @@ def similar(unknown: Sequence[str], known: Sequence[str]) -> str:
 
     close = [match for name in unknown for match in get_close_matches(name, known, n=1, cutoff=0.8)]
     return f"did you mean {', '.join(close)}? Otherwise " if close else ""
-
-
-def _rebuild(
-    cls: type[PlatformError], what: str, where: str, remedy: Remedy, state: dict[str, object]
-) -> PlatformError:
-    error = cls.__new__(cls)
-    PlatformError.__init__(error, what=what, where=where, next_step=remedy)
-    error.__dict__.update(state)
-    return error

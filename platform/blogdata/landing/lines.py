@@ -22,13 +22,14 @@ import pyarrow as pa
 
 from blogdata.contract.contract import Contract
 from blogdata.contract.schema import Column as ContractColumn
-from blogdata.errors import PlatformError
+from blogdata.errors import LandedFileUnreadable, LandedFileVanished, PlatformError
 from blogdata.landing.landed_formats import DAMAGED, MARK, content, extension, stored_as
 from blogdata.landing.landed_links import leading_out, require_within
-from blogdata.table.faults import LandedFileVanished, landed_unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+    from blogdata.operate.config import Settings
 
 REPLAY_PREFIX = "replay-"
 """File name prefix of corrected dead letters."""
@@ -99,6 +100,10 @@ class Bounds:
     longest_line: int = 16 << 20
     largest_file: int = 8 << 30
 
+    @classmethod
+    def of(cls, settings: Settings) -> Bounds:
+        return cls(longest_line=settings.longest_line, largest_file=settings.largest_file)
+
 
 class Piece(NamedTuple):
     """A byte range of a file, by its name relative to the landing zone; an `end` of None is that of the file."""
@@ -124,7 +129,7 @@ def faults_of(file: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise LandedFileVanished(str(file)) from error
     except DAMAGED as error:
-        raise landed_unreadable(str(file), str(getattr(error, "strerror", None) or error)) from error
+        raise LandedFileUnreadable(str(file), str(getattr(error, "strerror", None) or error)) from error
 
 
 def lines(file: Path, longest: int, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:

@@ -25,15 +25,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from blogdata.contract.contract import Contract
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.landing.full_loader import ACCEPT_SIZE
 from blogdata.landing.lines import REPLAY_PREFIX, faults_of, kept_lines
 from blogdata.landing.log_splitter import PART, UNENDED
-from blogdata.table.lake import Lake
 
-_ROWS = 10_000
 _NAMED = 3
 _STEM = len(REPLAY_PREFIX) + 16
 """Length of the beginning that the names of all corrections of one dead letter have in common."""
@@ -53,22 +50,6 @@ def landed_lines(files: Iterable[Path], root: Path) -> Iterator[Line]:
         name = str(file.relative_to(root))
         with faults_of(file):
             yield from (Line(name, offset, raw) for offset, raw in kept_lines(file))
-
-
-def published_lines(lake: Lake, contract: Contract, key: str) -> Iterator[Line]:
-    columns = ("source_file", "source_offset", "raw")
-    rows = lake.columns(contract.dataset, columns, only=_only(contract, key))
-    for batch in rows.to_batches(max_chunksize=_ROWS):
-        yield from map(Line, *(batch.column(name).to_pylist() for name in columns))
-
-
-def published_sizes(lake: Lake, contract: Contract, key: str) -> dict[str, int]:
-    names = lake.columns(contract.dataset, ("source_file",), only=_only(contract, key))["source_file"]
-    return {row["values"]: row["counts"] for row in names.value_counts().to_pylist()}
-
-
-def _only(contract: Contract, key: str) -> dict[str, Sequence[str]]:
-    return {} if contract.partition_column is None else {contract.partition_column: [key]}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -259,10 +259,7 @@ class EventLog:
         self.append([Event(kind=BEGUN_ANEW, dataset=dataset, table_version=version)])
 
     def gone(self, dataset: str) -> int:
-        """Return the newest recorded version of a table that the lake lacks, or has at an older one; -1 if it has it.
-
-        What was published up to that version counts no more. The table is as its publications were read last.
-        """
+        """Return the newest recorded version of a table that the lake lost, at the last look; -1 if it has it."""
         if dataset not in self._gone:
             self._catch_up(dataset)
         return self._gone[dataset]
@@ -377,8 +374,4 @@ def _rows(
 
 
 def appended(lake: Lake, dataset: str) -> Iterator[Commit]:
-    table = lake.caught_up(dataset)
-    for version, entry in lake.commits(table) if table is not None else []:
-        info = parse(entry.get("userMetadata"))
-        if info is not None and "appended" in info:
-            yield Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
+    return (commit for commit in lake.published(dataset) if "appended" in commit.info)

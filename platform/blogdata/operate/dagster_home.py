@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from blogdata.errors import ConfigurationError
 from blogdata.files import LockTimeout, locked, problem, write_atomically
 from blogdata.operate.config import Settings
 from blogdata.operate.jars import package_folder
@@ -58,6 +61,36 @@ def ui_address(home: Path) -> str | None:
         # A server at all addresses is reached at this one.
         address = file.read_text(encoding="utf-8")
         return "http://" + address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
+
+
+@contextmanager
+def serving(home: Path, address: str) -> Iterator[None]:
+    """Lock the UI of a deployment: two daemons would conflict over its sensors; the error names the first's address."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(home / UI, seconds=0))
+        except LockTimeout as error:
+            raise ConfigurationError(
+                what=f"the UI of this deployment is already served at {ui_address(home)}",
+                where=str(home.parent),
+                next_step="open it: blogdata ui --open; or end it first",
+            ) from error
+        file = home / UI
+        file.write_text(address, encoding="utf-8")
+        try:
+            yield
+        finally:
+            # A process that is killed leaves it.
+            file.write_text("", encoding="utf-8")
+
+
+def workspace_file(home: Path, sockets: Mapping[str, Path]) -> Path:
+    """Write the workspace by which web server and daemon find the code servers."""
+    servers = [{"grpc_server": {"socket": str(path), "location_name": name}} for name, path in sockets.items()]
+    file = home / "workspace.yaml"
+    # JSON is YAML.
+    write_atomically(file, json.dumps({"load_from": servers}, indent=1).encode())
+    return file
 
 
 def storage(settings: Settings) -> str:

@@ -15,15 +15,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import html
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from blogdata.files import write_atomically
 
 LINK = "link"
 """Query parameter of a sign-in link."""
@@ -36,6 +40,14 @@ _NOT_STORED = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 def sign_in_link(url: str, token: str) -> str:
     until = str(int(time.time() + LINK_SECONDS))
     return f"{url}/?{LINK}={until}.{_derived(token, f'link {until}')}"
+
+
+def sign_in_page(home: Path, link: str) -> Path:
+    """Write a page that leads to a sign-in link: everybody on the machine sees the arguments of a browser."""
+    page = home / "sign-in.html"
+    text = f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(link)}">'
+    write_atomically(page, text.encode())
+    return page
 
 
 def _derived(token: str, purpose: str) -> str:

@@ -30,7 +30,6 @@ import pyarrow.dataset as ds
 from blogdata.contract.contract import Contract
 from blogdata.contract.migrations import carried
 from blogdata.contract.publication import WHOLE_TABLE, Account, Entry, kept
-from blogdata.landing import vanished_lines
 from blogdata.landing.landed_persons import FIELDS, Identifiers, Reader, spelled
 from blogdata.landing.suppression_list import Suppressed
 from blogdata.ledger.events import EventLog, appended
@@ -39,7 +38,7 @@ from blogdata.planning.reach import Landed, landed_input
 from blogdata.planning.snapshot import Snapshot, StreamedInput
 from blogdata.privacy import clearing
 from blogdata.runs import turns
-from blogdata.runs.landed_inputs import ERASED
+from blogdata.runs.landed_inputs import ERASED, published_lines
 from blogdata.runs.upkeep import BUSY
 from blogdata.table import arrow, tables
 from blogdata.table.lake import Lake, marks_rows
@@ -88,7 +87,7 @@ class Rows:
         suppressed = Suppressed.of(self.persons, secrets.token_bytes())
         rows = []
         for key in sorted(keys):
-            published = sorted(vanished_lines.published_lines(self.lake, contract, key))
+            published = sorted(published_lines(self.lake, contract, key))
             for file, lines in groupby(published, key=attrgetter("file")):
                 reader = Reader(self.landing / file, self.landing, self.logs)
                 gone = suppressed.gone(reader, ((line.offset, line.raw) for line in lines))

@@ -29,6 +29,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import GoOnForgetting, Remedy, Run
 from blogdata.files import locked, write_atomically
 from blogdata.landing.landed_persons import Identifiers
+from blogdata.landing.lines import Bounds
 from blogdata.landing.suppression_list import SuppressionList, erase_known
 from blogdata.ledger.events import EventLog
 from blogdata.operate import spark_attached
@@ -42,7 +43,6 @@ from blogdata.privacy.erased_rows import PLACES, Rows, TakingOut, UnusedAddresse
 from blogdata.privacy.erasure_plan import ErasurePlan, built_anew
 from blogdata.privacy.file_search import is_searched_for
 from blogdata.privacy.persons import landed_files
-from blogdata.runs.landed_inputs import bounds_of
 from blogdata.runs.zone import zone_of
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
@@ -127,7 +127,7 @@ def suppress(settings: Settings, erasure: Erasure) -> None:
 
 def overwrite(settings: Settings, erasure: Erasure) -> None:
     """Overwrite the landed lines of all persons on the list."""
-    files, _ = landed_files(settings.landing, bounds_of(settings))
+    files, _ = landed_files(settings.landing, Bounds.of(settings))
     for first in range(0, len(files), _FILES_AT_ONCE):
         erase_known(settings, settings.landing, files[first : first + _FILES_AT_ONCE])
 
@@ -288,7 +288,7 @@ def is_under_way(settings: Settings, given: Identifiers) -> bool:
 
 def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> ErasurePlan:
     """Find persons, and plan their erasure."""
-    files, unreadable = persons.landed_files(settings.landing, bounds_of(settings))
+    files, unreadable = persons.landed_files(settings.landing, Bounds.of(settings))
     match = persons.find(settings.landing, files, given, shared_stays=shared_stays)
     lake, ids = Lake(root=str(settings.lake)), pa.array(sorted(match.unknown), pa.string())
     visits = lake.columns("silver.visits", ("user_id", "visit_id")) if match.unknown else pa.table({})

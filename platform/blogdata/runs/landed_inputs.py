@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from blogdata.contract.contract import Contract
 from blogdata.contract.partitions import Grain
-from blogdata.contract.publication import WHOLE_TABLE, Account
+from blogdata.contract.publication import WHOLE_TABLE, Account, FileFigures
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.landing import readiness_marker, vanished_lines
@@ -18,15 +19,16 @@ from blogdata.landing.lines import Bounds, LineReader, read
 from blogdata.landing.readiness_marker import LandedPartition
 from blogdata.landing.sizes import LandedSize, judge_all
 from blogdata.landing.suppression_list import erase_known
+from blogdata.landing.vanished_lines import Line
 from blogdata.planning.reach import delivered_on
 from blogdata.runs.step import Step, Upstream
-from blogdata.table.audit import FileFigures
+from blogdata.table.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from blogdata.operate.config import Settings
 
+_ROWS = 10_000
 ERASED = "erased"
 """Reason of landed lines that are no rows any more, since they were those of a person who was forgotten."""
 
@@ -87,7 +89,7 @@ class Landed:
 
     @cached_property
     def bounds(self) -> Bounds:
-        return bounds_of(self.step.deployment.settings())
+        return Bounds.of(self.step.deployment.settings())
 
     def line_count(self, key: str) -> int:
         return sum(size.lines for size in self.measured[key].values())
@@ -119,9 +121,9 @@ class Landed:
             try:
                 loss = vanished_lines.loss(
                     key,
-                    vanished_lines.published_sizes(lake, contract, key),
+                    published_sizes(lake, contract, key),
                     {name: size.lines for name, size in self.measured[key].items()},
-                    published_lines=partial(vanished_lines.published_lines, lake, contract, key),
+                    published_lines=partial(published_lines, lake, contract, key),
                     landed_lines=partial(vanished_lines.landed_lines, self._files[key], self.step.landing),
                 )
             except PlatformError as error:
@@ -156,10 +158,6 @@ def _scanned(step: Step, table: str, grain: Grain, wanted: Sequence[str]) -> lis
             return partitions
 
 
-def bounds_of(settings: Settings) -> Bounds:
-    return Bounds(longest_line=settings.longest_line, largest_file=settings.largest_file)
-
-
 def _blamed(error: PlatformError, keys: Sequence[str]) -> PlatformError:
     """Attach the failed partitions to an error, so that the others can be computed without them."""
     error.partitions = frozenset(keys)
@@ -174,3 +172,19 @@ def newest_day(deliveries: Sequence[LandedPartition], folder: Path) -> str:
             next_step="put a delivery into date=YYYY-MM-DD/, a day until today, and write _SUCCESS last",
         )
     return max(delivery.key for delivery in deliveries)
+
+
+def published_lines(lake: Lake, contract: Contract, key: str) -> Iterator[Line]:
+    columns = ("source_file", "source_offset", "raw")
+    rows = lake.columns(contract.dataset, columns, only=_only(contract, key))
+    for batch in rows.to_batches(max_chunksize=_ROWS):
+        yield from map(Line, *(batch.column(name).to_pylist() for name in columns))
+
+
+def published_sizes(lake: Lake, contract: Contract, key: str) -> dict[str, int]:
+    names = lake.columns(contract.dataset, ("source_file",), only=_only(contract, key))["source_file"]
+    return {row["values"]: row["counts"] for row in names.value_counts().to_pylist()}
+
+
+def _only(contract: Contract, key: str) -> dict[str, Sequence[str]]:
+    return {} if contract.partition_column is None else {contract.partition_column: [key]}

@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blogdata.contract.contract import Contract
+from blogdata.contract.publication import WHOLE_TABLE
 from blogdata.errors import PlatformError
 from blogdata.ledger.claims import PARTITION_STATE
 from blogdata.ledger.events import EVENTS, EventLog
-from blogdata.ledger.held_versions import first_needed, held_versions
+from blogdata.ledger.executions import EMPTY, applied, base_of
 from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.runs import turns
-from blogdata.table import compactor, members, unneeded
+from blogdata.table import compactor, companions, members, unneeded
 from blogdata.table.faults import ConcurrentWrite
 from blogdata.table.lake import Lake
 from blogdata.table.manifest import shared_files
@@ -178,3 +179,49 @@ def tables(lake: Lake, dataset: str) -> list[str]:
     every = members.members_of(table).all if members.is_pointer(table) else ()
     kept = sorted({member.location for member in every if not member.removed_at})
     return [dataset, *(members.table_of(dataset, location) for location in kept)]
+
+
+def held_versions(
+    lake: Lake, events: EventLog, contract: Contract, table: str, *, now: datetime | None = None
+) -> set[int]:
+    """Find the versions of a table that must stay readable, however old: every removal of files obeys this list."""
+    points = _restore_points(events, contract) if table == contract.dataset else set()
+    unread = _unread_changes(lake, events, contract, now or datetime.now(timezone.utc))
+    return points | unread | _visible(lake, contract.dataset, table)
+
+
+def first_needed(
+    lake: Lake, events: EventLog, contract: Contract, beside: Iterable[str], *, now: datetime | None = None
+) -> int:
+    """Return the oldest version that a log must still have: somebody holds it, or has not read what came after it."""
+    events.publications(contract.dataset)
+    held = held_versions(lake, events, contract, contract.dataset, now=now)
+    followed = [companions.followed(lake, name) for name in beside if lake.table(name) is not None]
+    return min([events.recorded(contract.dataset), *held, *followed])
+
+
+def _restore_points(events: EventLog, contract: Contract) -> set[int]:
+    """Find the versions on which the executions that may be replayed were merged."""
+    if contract.executed is None:
+        return set()
+    made = applied(events.history(contract.dataset))
+    kept = made if contract.replay_limit is None else made[-contract.replay_limit - 1 :]
+    return {base_of(entry) for entry in kept} - {EMPTY}
+
+
+def _unread_changes(lake: Lake, events: EventLog, contract: Contract, now: datetime) -> set[int]:
+    """Find the versions from which a reader of the change feed reads on; one that has not come for long begins anew."""
+    held: set[int] = set()
+    for reader in contract.feeds:
+        entry, table = events.publications(reader).get(WHOLE_TABLE), lake.table(contract.dataset)
+        if entry and table and entry.committed_at and now - entry.committed_at < unneeded.LOGGED:
+            held.update(range(entry.inputs[contract.dataset], table.version()))
+    return held
+
+
+def _visible(lake: Lake, dataset: str, table: str) -> set[int]:
+    if table == dataset:
+        return set()
+    known = {members.table_of(dataset, member.location): member for member in members.seen(lake, dataset).all}
+    member = known.get(table)
+    return set() if member is None or member.removed_at else {member.version}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from blogdata.contract.contract import Contract
-from blogdata.contract.publication import Account, Commit
+from blogdata.contract.publication import Account, Commit, FileFigures
 from blogdata.errors import PlatformError, TransientError, foreign
 from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.landing.lines import Bounds, LineReader
@@ -30,7 +30,7 @@ from blogdata.ledger.events import EventLog, appended
 from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint
 from blogdata.runs import lost_tables, turns
 from blogdata.table import kept_rows
-from blogdata.table.audit import FileFigures, Violation
+from blogdata.table.audit import Violation
 from blogdata.table.faults import AuditFailed
 from blogdata.table.lake import Lake
 from blogdata.table.publish import publish

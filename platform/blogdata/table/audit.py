@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from blogdata.contract.contract import Contract
-from blogdata.contract.publication import WHOLE_TABLE, Account, Entry
+from blogdata.contract.publication import WHOLE_TABLE, Account, Entry, FileFigures
 from blogdata.contract.schema import Failed
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ HELD = "held."
 _GUARD = "audit:"
 FROZEN = "frozen"
 """Guard that a person lifts to have a frozen period replaced."""
-FileFigures = tuple[int, int]
-"""Lines of a landed file, and their bytes, each with a line feed."""
 FILE = "source_file"
 _FILE_FIGURES = ("count(1)", "sum(length(raw) + 1)")
 _NAMED = 5
@@ -191,10 +189,7 @@ def count_figures(rows: DataFrame, spec: AuditSpec) -> dict[str, dict[str, Any]]
 
 
 def count_repeated(rows: DataFrame, spec: AuditSpec) -> dict[str, dict[str, int]]:
-    """Count the rows of each partition that are not the first with their key, in a query of its own.
-
-    A distinct count among the other aggregates would carry their buffers with every key.
-    """
+    """Count the rows of each partition that are not the first with their key; by itself it takes less memory."""
     from pyspark.sql import functions as F
 
     partition = [spec.partition_column] if spec.partition_column else []

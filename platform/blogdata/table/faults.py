@@ -8,7 +8,15 @@ from contextlib import contextmanager
 from typing import ClassVar
 from urllib.parse import unquote
 
-from blogdata.errors import ConfigurationError, DiskFull, PlatformError, TransientError, foreign
+from blogdata.errors import (
+    ConfigurationError,
+    DiskFull,
+    LandedFileUnreadable,
+    LandedFileVanished,
+    PlatformError,
+    TransientError,
+    foreign,
+)
 from blogdata.errors.remedies import Diagnose, Query, Remedy, Run
 from blogdata.table.audit import Violation
 
@@ -93,27 +101,6 @@ class DataFileDamaged(PlatformError):
             where=where,
             next_step=Remedy(see, Diagnose(), again, Run()),
         )
-
-
-class LandedFileVanished(PlatformError):
-    """A landed file was deleted after it was listed and before it was read."""
-
-    transient: ClassVar[bool] = True
-
-    def __init__(self, file: str) -> None:
-        super().__init__(
-            what="a landed file was taken away while it was about to be read",
-            where=file,
-            next_step="nothing was published of its partition; put the file back if it belongs there, and run it again",
-        )
-
-
-def landed_unreadable(file: str, why: str) -> PlatformError:
-    return PlatformError(
-        what=f"a landed file cannot be read to its end: {why}",
-        where=file,
-        next_step="nothing was published of its partition; land the file again, whole and readable, then run it again",
-    )
 
 
 def contended(where: str, what: str) -> TransientError:
@@ -222,7 +209,7 @@ def of_the_store(text: str, where: str) -> PlatformError | None:
     if landed := _landed_file_in(text):
         # Java reports "not found" also for a file it has no permission to open.
         gone = "Permission denied" not in text and _GONE.search(text)
-        return LandedFileVanished(landed) if gone else landed_unreadable(landed, "Spark cannot read it")
+        return LandedFileVanished(landed) if gone else LandedFileUnreadable(landed, "Spark cannot read it")
     if _NOT_WRITABLE.search(text):
         return StoreNotWritable(
             what="the store takes no writes: it is mounted read-only, or belongs to another user",

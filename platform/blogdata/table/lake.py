@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from types import MappingProxyType
@@ -15,6 +15,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from blogdata.contract.publication import Commit, entries_of, parse
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Query, Remedy, Run
 from blogdata.table import arrow, companions, members
@@ -63,10 +64,7 @@ class Lake(Store):
         return members.dataset_of(".".join(within[:2])) if len(within) > 1 else None
 
     def caught_up(self, dataset: str) -> DeltaTable | None:
-        """Open the table with a dataset's versions, without a JVM; a companion first follows its main table.
-
-        The rows may be in other tables: see :meth:`parts`.
-        """
+        """Open the table with a dataset's versions, without a JVM; a companion first follows its main table."""
         return companions.caught_up(self, dataset)
 
     def version(self, dataset: str) -> int | None:
@@ -76,10 +74,7 @@ class Lake(Store):
     def row_counts(
         self, dataset: str, column: str | None, version: int | None = None, *, partitions: Keys = None
     ) -> dict[str, int]:
-        """Count the rows of each partition, from the log alone where possible.
-
-        Without a column the whole table is counted under the key "". Partitions that were not asked for may lack.
-        """
+        """Count rows by partition ("" for a whole table), of `partitions` at least, from the log where possible."""
         counts: dict[str, int] = {}
         for part in self.parts(dataset, version, partitions=partitions):
             with typed_errors(dataset):
@@ -89,20 +84,21 @@ class Lake(Store):
                     counts[key] = counts.get(key, 0) + rows
         return counts
 
-    def parts(self, dataset: str, version: int | None = None, *, partitions: Keys = None) -> list[TableSlice]:
-        """Open the tables that hold a dataset's rows, without a JVM: its own table, or its visible members.
+    def published(self, dataset: str) -> Iterator[Commit]:
+        """Read the publications of a dataset back from its log, the newest first."""
+        table = self.caught_up(dataset)
+        for version, entry in self.commits(table) if table is not None else []:
+            if (info := parse(entry.get("userMetadata"))) is not None:
+                yield Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
 
-        Only those that have any of the partitions; none if the dataset has never been published. It is an error if
-        retention has removed rows of that version.
-        """
+    def parts(self, dataset: str, version: int | None = None, *, partitions: Keys = None) -> list[TableSlice]:
+        """Open the tables with any of a dataset's partitions; fails if retention has removed rows of that version."""
         table = self.caught_up(dataset)
         if table is None:
             return []
         chosen = self._members(dataset, table, version)
         if chosen is not None:
-            wanted = [
-                member for member in chosen if partitions is None or not set(partitions).isdisjoint(member.partitions)
-            ]
+            wanted = [part for part in chosen if partitions is None or not set(partitions).isdisjoint(part.partitions)]
             return [self.part(dataset, member) for member in wanted]
         if version is not None and version != table.version():
             table = self.at(dataset, version)
@@ -181,10 +177,7 @@ class Lake(Store):
     def read_members(
         self, spark: SparkSession, dataset: str, chosen: Sequence[Member], columns: Mapping[str, str] | None = None
     ) -> DataFrame:
-        """Read some members of a dataset as one frame, with the same columns and types for all of them.
-
-        Without columns (name to Spark SQL type) it has every column of any of them; one that a member lacks is null.
-        """
+        """Read some members as one frame, of some columns (name to type; None: all of any); null where one lacks it."""
         from pyspark.sql import functions as F
 
         wanted = columns or members.columns_of(chosen)

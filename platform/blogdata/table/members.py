@@ -85,10 +85,7 @@ class Members:
         return tuple(member for member in self.visible if not set(partitions).isdisjoint(member.partitions))
 
     def superseded(self, partitions: Collection[str], version: int, moment: datetime) -> tuple[Member, ...]:
-        """Compute the pointer's rows after other members take over some partitions at a moment (UTC).
-
-        A member that also has other partitions stays visible with those.
-        """
+        """Compute the pointer's rows after others take over partitions at a moment (UTC); members keep their others."""
         gone = set(partitions)
         rows: list[Member] = []
         for member in self.all:
@@ -120,9 +117,7 @@ def members_of(table: DeltaTable) -> Members:
 
 def columns_of(chosen: Collection[Member]) -> dict[str, str]:
     """Merge the columns of some members, name to Spark SQL type, in the order of the widest member."""
-    # Sorted by schema, not by time: clocks go back, and the remainder of a frozen member is as new as the member that
-    # took over its partitions. No member loses a column that others keep (Schema Compatibility Enforcer), so the
-    # widest schema is the newest.
+    # No member loses a column that others keep (Schema Compatibility Enforcer), so the widest schema is the newest.
     columns: dict[str, str] = {}
     for member in sorted(chosen, key=lambda member: len(member.columns), reverse=True):
         for name, kind in member.columns.items():

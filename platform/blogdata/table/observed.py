@@ -23,14 +23,13 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyarrow.fs import FileSelector, FileSystem
 
-from blogdata.contract.publication import WHOLE_TABLE
+from blogdata.contract.publication import WHOLE_TABLE, FileFigures
 from blogdata.errors import TransientError
 from blogdata.table.actions import DataFile, files_below, folder_of, folder_sql, indexed_columns, value_sql
 from blogdata.table.audit import (
     FILE,
     AuditSpec,
     Counted,
-    FileFigures,
     Judgement,
     aggregates,
     as_plain,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from deltalake import DeltaTable
 
 from blogdata.contract.migrations import both, carried
-from blogdata.contract.publication import Commit, Execution, entries_of, parse
+from blogdata.contract.publication import Commit, Execution
 from blogdata.contract.schema import Failed
 from blogdata.errors import TransientError
 from blogdata.errors.remedies import Remedy, Run
@@ -237,9 +237,4 @@ def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Com
 
 def committed(lake: Lake, dataset: str, commit_id: str) -> Commit | None:
     """Find a publication in a table's log; None if no commit has that identifier."""
-    table = lake.caught_up(dataset)
-    for version, entry in lake.commits(table) if table is not None else []:
-        info = parse(entry.get("userMetadata"))
-        if info is not None and info["commit_id"] == commit_id:
-            return Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
-    return None
+    return next((commit for commit in lake.published(dataset) if commit.info["commit_id"] == commit_id), None)

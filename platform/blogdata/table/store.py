@@ -118,10 +118,9 @@ class Store:
         return True
 
     def compact(self, name: str, table: DeltaTable) -> bool:
-        """Rewrite a table's many small files as few; False if another process has committed since it was opened.
+        """Overwrite a table of many files with its own rows; False if another process has committed since the opening.
 
-        `optimize.compact` is not used: delta-rs commits both of two that start at one version, and every row is
-        duplicated. Instead the table is overwritten with its own rows.
+        Of two calls of `optimize.compact` at one version delta-rs commits both, and every row is there twice.
         """
         return self.put(name, table.to_pyarrow_dataset().to_table(), table)
 
@@ -130,10 +129,7 @@ class Store:
 
 
 class NewestLog:
-    """A table that is opened for reading, again only when it has changed; a write needs a handle of its own.
-
-    Opening one takes milliseconds of processor time, and a plan asks the event log hundreds of times about datasets.
-    """
+    """A table for reading, opened again only when it has changed: a plan asks the event log hundreds of times."""
 
     def __init__(self, store: Store, name: str) -> None:
         self._store, self._name = store, name
@@ -194,10 +190,7 @@ def problem_of(file: Path, size: int, *, read: bool) -> str | None:
 
 
 def require_whole(table: DeltaTable, where: str, rows: str | None = None) -> None:
-    """Verify the data files that may have some rows (an SQL condition) before they are read without a JVM.
-
-    A file is verified once in a process, and again when it has changed.
-    """
+    """Verify the files that may have some rows (an SQL condition), each once in a process until it changes."""
     folder = local_folder(table)
     if folder is None:
         return

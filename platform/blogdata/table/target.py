@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blogdata.contract.contract import Contract
-from blogdata.contract.publication import Account, Added, Execution
-from blogdata.table.audit import FileFigures
+from blogdata.contract.publication import Account, Added, Execution, FileFigures
 from blogdata.table.lake import Lake
 
 if TYPE_CHECKING:
@@ -147,14 +146,12 @@ class Additions:
 
     def rewriting(self, keys: Collection[str]) -> Additions:
         again = {key: replace(added, times=0, rewritten=True) for key, added in self.of.items() if key in keys}
-        return replace(self, of=_without(self.of, keys), again={**self.again, **again})
+        left = self.without(keys)
+        return replace(left, again={**self.again, **again})
 
     def without(self, keys: Collection[str]) -> Additions:
-        return replace(self, of=_without(self.of, keys), again=_without(self.again, keys))
-
-
-def _without(added: Mapping[str, Added], keys: Collection[str]) -> dict[str, Added]:
-    return {key: addition for key, addition in added.items() if key not in keys}
+        left = [{key: added for key, added in some.items() if key not in keys} for some in (self.of, self.again)]
+        return replace(self, of=left[0], again=left[1])
 
 
 @dataclass(frozen=True, kw_only=True)

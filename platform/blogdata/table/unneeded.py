@@ -62,21 +62,18 @@ def data_files(store: Store, name: str, held: Collection[int], now: datetime) ->
         # What such a version needs is unknown.
         return []
     last = (cutoff - MARGIN).timestamp()
-    files = (file for file in folder.rglob("*.parquet") if not file.relative_to(folder).parts[0].startswith("_"))
-    return sorted(file for file in files if file not in needed and _is_older(file, last))
+    old = (file for file in folder.rglob("*.parquet") if file not in needed and _is_older(file, last))
+    return sorted(file for file in old if not file.relative_to(folder).parts[0].startswith("_"))
 
 
 def superseded(store: Store, name: str, version: int, before: float) -> list[Path]:
-    """List the files with rows, older than a moment (seconds since 1970), that neither a version nor the newest needs.
-
-    Changed rows of the feed included; empty in an object store.
-    """
+    """List the files with rows, or changed rows, from before a moment that neither a version nor the newest needs."""
     table, folder = store.table(name), store.folder(name)
     if table is None or folder is None:
         return []
     needed = _files(table, folder) | _files(store.at(name, version), folder)
-    files = (file for file in folder.rglob("*.parquet") if file.relative_to(folder).parts[0] != "_delta_log")
-    return sorted(file for file in files if file not in needed and _is_older(file, before))
+    old = (file for file in folder.rglob("*.parquet") if file not in needed and _is_older(file, before))
+    return sorted(file for file in old if file.relative_to(folder).parts[0] != "_delta_log")
 
 
 def log_files(store: Store, name: str, keep_from: int, now: datetime) -> list[Path]:
@@ -148,10 +145,7 @@ def _both(folder: Path, paths: Iterable[str]) -> set[Path]:
 
 
 def _version_at(store: Store, table: DeltaTable, moment: datetime) -> int | None:
-    """Return the version that was the newest one at a moment; None if the log does not go back so far.
-
-    By the times of its commits: files that were copied or unpacked have other ones.
-    """
+    """Return the newest version at a moment, by the times of commits, not of files; None before the log begins."""
     at = moment.timestamp() * 1000
     return next((version for version, commit in store.commits(table) if commit["timestamp"] < at), None)
 

@@ -6,7 +6,7 @@ computes it for a person who asks and for the table alike. Each publication reco
 read. A refresh reads what changed since then from the change feed of the input (:func:`changes`): a partition that was
 computed again with equal rows is no change, nor is a compaction. Only what depends on changed partitions is computed;
 the rest is taken from the table. The removal of old files keeps what the refresh has still to read
-(:func:`blogdata.ledger.held_versions.held_versions`), for thirty days at most. If the feed does not reach back to that
+(:func:`blogdata.runs.upkeep.held_versions`), for thirty days at most. If the feed does not reach back to that
 version, or other code has computed the table, the whole view is computed, and the publication says why.
 The trap: a table is as old as its refresh, and its rows do not tell: the lag detector says how many versions behind its
 input it is. A copy also needs the protection of its source: its sketches are personal as those it is merged from.

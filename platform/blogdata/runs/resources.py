@@ -1,8 +1,8 @@
-"""Spark and PostgreSQL of a deployment as Dagster resources: its own servers, or those at the configured addresses."""
+"""The resources of a deployment: Spark, PostgreSQL, the lake and the settings; run configuration holds no secret."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -13,6 +13,22 @@ from pydantic import Field, PrivateAttr
 
 from blogdata.operate import config, postgres, postgres_connection, spark_attached
 from blogdata.operate.config import Settings
+from blogdata.runs.lake_resource import DeploymentResource, LakeResource
+
+
+def connections(settings: Settings) -> Mapping[str, dg.ConfigurableResource[Any]]:
+    home = str(settings.home)
+    return {
+        "spark": SparkResource(home=home),
+        "deployment": DeploymentResource(home=home),
+        "postgres": PostgresResource(home=home),
+        "lake": LakeResource(
+            root=str(settings.lake),
+            landing=str(settings.landing),
+            ready=settings.ready,
+            checkpoints=str(settings.checkpoints),
+        ),
+    }
 
 
 class SparkResource(LazyPySparkResource):
@@ -46,7 +62,11 @@ class PostgresResource(dg.ConfigurableResource["PostgresResource"]):
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection]:
-        """Connect in autocommit mode; the deployment's own server is restarted if it ended."""
+        """Connect in autocommit mode; the deployment's own server is restarted if it ended.
+
+        Raises:
+            PostgresUnreachable: The server does not answer, or was lost inside the context; transient.
+        """
         address = postgres.running_address(config.load(overrides={"BLOGDATA_HOME": self.home}))
         with postgres_connection.connected(address) as connection:
             connection.autocommit = True
