@@ -53,8 +53,8 @@ def a_list(spark: Any, *rows: tuple[str, str, str | None]) -> Any:
 listed = st.lists(st.tuples(st.sampled_from("123"), st.sampled_from(["One", "Two", None])), max_size=5)
 
 
-@hypothesis(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(deliveries=st.lists(st.tuples(st.sampled_from(DAYS), listed), min_size=2, max_size=5))
+@hypothesis(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(deliveries=st.lists(st.tuples(st.sampled_from(DAYS), listed), min_size=3, max_size=5))
 def test_versions_match_the_lists_in_any_order(spark: Any, deliveries: Any) -> None:
     table = spark.createDataFrame([], DEVICES.ddl)
     for number, (day, rows) in enumerate(deliveries):
