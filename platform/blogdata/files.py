@@ -162,10 +162,7 @@ class SqliteStore:
             raise self._unusable(damage)
 
     def scrub(self) -> None:
-        """Leave nothing of deleted rows in the file, if there is one: neither free pages nor a log of writes.
-
-        It raises `unusable` if another process uses the file.
-        """
+        """Leave nothing of deleted rows in free pages or a log; raise `unusable` if another process uses the file."""
         if not self.path.exists():
             return
         with self.connected() as connection:
@@ -221,10 +218,7 @@ class SqliteStore:
 
 
 def problem(path: Path, *, whole: bool = True) -> str | None:
-    """Read a SQLite file without changing it, and return what is wrong with it; None if nothing is.
-
-    A byte that is flipped within a value is not noticed: SQLite keeps no checksums.
-    """
+    """Read a SQLite file without changing it; return what SQLite, which keeps no checksums, finds wrong, or None."""
     query = "PRAGMA quick_check(1)" if whole else "SELECT 'ok' WHERE (SELECT count(*) FROM sqlite_master) >= 0"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:

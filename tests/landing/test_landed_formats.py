@@ -11,14 +11,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from blogdata.contract.partitions import Grain
 from blogdata.errors import PlatformError
-from blogdata.landing.lines import read
+from blogdata.landing.lines import Piece, Work
 from blogdata.landing.log_splitter import refused_logs, unsplit_logs
 from blogdata.landing.readiness_marker import Lack, scan
 from blogdata.landing.sizes import LandedSize, measure
@@ -49,7 +48,7 @@ def offsets(mark: int = 0) -> list[tuple[int, bytes]]:
     return found
 
 
-def test_files_are_read_by_their_bytes_under_any_name_and_with_a_byte_order_mark(spark: Any, tmp_path: Path) -> None:
+def test_files_are_read_by_their_bytes_under_any_name_and_with_a_byte_order_mark(tmp_path: Path) -> None:
     """The mark belongs to the place of the first line, and not to its text."""
     marked = {tmp_path / "a.json": MARK + TEXT, tmp_path / "b.json.gz": gzip.compress(MARK + TEXT)}
     plain = {tmp_path / kind / name: content for kind, content in PACKED.items() for name in NAMES}
@@ -60,7 +59,10 @@ def test_files_are_read_by_their_bytes_under_any_name_and_with_a_byte_order_mark
     files = [*marked, *plain]
     assert set(map(measure, files)) == {LandedSize(lines=len(LINES), bytes=len(TEXT) + 1)}
     assert measure(only_a_mark) == LandedSize(lines=0, bytes=0)
-    rows = read(spark, tmp_path, {"": [*files, only_a_mark]}, Unread()).collect()
+    pieces = [Piece(str(file.relative_to(tmp_path)), "") for file in (*files, only_a_mark)]
+    # Spark's workers read lines by the same function.
+    batches = Work(root=tmp_path, reader=Unread(), longest=100).batches(pieces)
+    rows = [row for batch in batches for row in batch.to_pylist()]
     found = sorted((row["source_file"], row["source_offset"], bytes(row["raw"])) for row in rows)
     expected = ((file, offsets(len(MARK) if file in marked else 0)) for file in files)
     assert found == sorted((str(file.relative_to(tmp_path)), *line) for file, lines in expected for line in lines)

@@ -21,12 +21,12 @@ from blogdata.runs.step import Step
 from blogdata.table import publish
 from definitions import build
 from lineage.conftest import Deploy
-from lineage.deployment import Deployment, event
+from lineage.deployment import Deployment
 from lineage.origins import THREE_HOURS, three_hours
 
 ROOT = Path(__file__).parents[2]
-ENRICHED, BELOW, DAILY = "silver.visits_enriched", "gold.audience_hourly", "gold.page_stats"
-HOUR, DAYS = THREE_HOURS[0], ["2026-01-05", "2026-01-06"]
+ENRICHED, BELOW = "silver.visits_enriched", "gold.audience_hourly"
+HOUR, SECOND, _ = THREE_HOURS
 MOST = 10
 """Functions from the command to the one that writes, audits and commits."""
 VARIES = {"seconds", "table_version", "run_publishes"}
@@ -93,20 +93,17 @@ def _comparable(metadata: Any) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy) -> World:
-    """Three published hours of one day, and one of the next."""
     made = deploy.published("driver", three_hours)
-    made.land(f"{DAYS[1]}T00", [event("", "/more", event_time=f"{DAYS[1]}T00:05:00Z")])
-    assert made.run(for_=[DAILY]).problems == []
     return World(made, build(made.settings))
 
 
 def test_a_backfill_does_as_a_command_does(world: World) -> None:
-    asked, launched = world.command(DAILY, *DAYS), world.launched(*DAYS, DAILY)
+    asked, launched = world.command(ENRICHED, HOUR, SECOND), world.launched(HOUR, SECOND, ENRICHED)
     assert [pair for pair in zip_longest(asked.events, launched.events) if pair[0] != pair[1]] == []
     assert launched == asked
-    assert (launched.succeeded, launched.published) == (True, DAYS)
-    newest = world.deployment.published(DAILY)
-    assert newest[DAYS[0]].version == newest[DAYS[1]].version
+    assert (launched.succeeded, launched.published) == (True, [HOUR, SECOND])
+    newest = world.deployment.published(ENRICHED)
+    assert newest[HOUR].version == newest[SECOND].version
     assert world.deployment.problems() == []
 
 

@@ -27,19 +27,6 @@ CURRENT, HISTORY = "silver.users_current", "silver.users"
 DATASETS = ("silver.visits", "silver.identities", CURRENT, HISTORY)
 
 
-@pytest.fixture(scope="module")
-def blog(deploy: Deploy) -> Deployment:
-    return deploy("tables")
-
-
-@pytest.fixture
-def source(database: str) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(DEVICES)
-        connection.cursor().executemany("INSERT INTO devices VALUES (%s, %s, %s)", ROWS)
-        yield connection
-
-
 @contextmanager
 def clock_at(moment: datetime) -> Iterator[None]:
     """Have the platform plan at another time."""
@@ -48,35 +35,32 @@ def clock_at(moment: datetime) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def loading(blog: Deployment, database: str) -> Deployment:
-    return reading(blog, database, devices="devices")
+def test_full_loader_of_a_table_has_the_rows_of_files_and_their_guards(deploy: Deploy, database: str) -> None:
+    loading = reading(deploy("tables"), database, devices="devices")
+    with psycopg.connect(database, autocommit=True) as source:
+        source.execute(DEVICES)
+        source.cursor().executemany("INSERT INTO devices VALUES (%s, %s, %s)", ROWS)
+        assert loading.run(for_=["bronze.devices"]).problems == []
+        reasons = {row: ["missing_field:type"] if row[0] == "" else [] for row in ROWS}
+        assert _known(loading.rows("bronze.devices", *COLUMNS)) == _known([(*row, reasons[row]) for row in ROWS])
+        assert loading.problems() == []
+        before = loading.versions()
 
+        # Nothing is loaded twice a day, unless a person asks for it.
+        assert loading.run(for_=["bronze.devices"]).runs == 0
 
-def test_full_loader_of_a_table_has_the_rows_of_files_and_their_guards(
-    loading: Deployment, source: psycopg.Connection
-) -> None:
-    assert loading.run(for_=["bronze.devices"]).problems == []
-    reasons = {row: ["missing_field:type"] if row[0] == "" else [] for row in ROWS}
-    assert _known(loading.rows("bronze.devices", *COLUMNS)) == _known([(*row, reasons[row]) for row in ROWS])
-    assert loading.problems() == []
-    before = loading.versions()
+        # Tomorrow's load finds the table empty: nothing is replaced, and both counts are said.
+        with clock_at(datetime.now(timezone.utc) + timedelta(days=1)):
+            source.execute("TRUNCATE devices")
+            refused = loading.run(for_=["bronze.devices"])
+            assert "the source has 0 rows, the last load had 4" in str(refused.problems)
+            assert loading.versions()["bronze.devices"] == before["bronze.devices"]
+            assert len(loading.rows("bronze.devices", "type")) == 4
 
-    # Nothing is loaded twice a day, unless a person asks for it.
-    assert loading.run(for_=["bronze.devices"]).runs == 0
-
-    # Tomorrow's load finds the table empty: nothing is replaced, and both counts are said.
-    with clock_at(datetime.now(timezone.utc) + timedelta(days=1)):
-        source.execute("TRUNCATE devices")
-        refused = loading.run(for_=["bronze.devices"])
-        assert "the source has 0 rows, the last load had 4" in str(refused.problems)
-        assert loading.versions()["bronze.devices"] == before["bronze.devices"]
-        assert len(loading.rows("bronze.devices", "type")) == 4
-
-        # Mended at the source, it is loaded again by the next run.
-        source.cursor().executemany("INSERT INTO devices VALUES (%s, %s, %s)", [*ROWS, ("Tablet", "New", "1")])
-        assert table_loads.due(loading.settings, loading.events.publications) == ["devices"]
-        assert table_loads.load(loading.settings, "devices")["rows"] == 5
+            # Mended at the source, it is loaded again by the next run.
+            source.cursor().executemany("INSERT INTO devices VALUES (%s, %s, %s)", [*ROWS, ("Tablet", "New", "1")])
+            assert table_loads.due(loading.settings, loading.events.publications) == ["devices"]
+            assert table_loads.load(loading.settings, "devices")["rows"] == 5
     assert loading.problems() == []
 
 

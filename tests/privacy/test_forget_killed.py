@@ -162,7 +162,7 @@ def test_a_kill_at_any_change_of_a_file_leads_to_the_same_certificate(
     assert (issued["files_with_values"], issued["not_searched"]) == ({}, {})
     assert (len(issued["persons"]), USER in repr(issued)) == (1, False)
     assert changes > 20
-    for moment in (*range(1, changes, 6), changes - 1):
+    for moment in (*range(1, changes, 9), changes - 1):
         shutil.rmtree(home)
         shutil.copytree(whole, home)
         with pytest.raises(Killed):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
 import toy
-from blogdata.contract.contract import Contract
 from blogdata.contract.schema import Column
 from blogdata.landing.landed_persons import Identifiers
 from blogdata.ledger.events import EventLog
@@ -26,15 +23,16 @@ from blogdata.table.target import Overwrite, Provenance
 USER, OTHERS = "user-zq4711canary", ("user-zq4711canar", "USER-zq4711canary", "user-zq4711canary ", "o'neil\\")
 """Who is forgotten, and whose ids are nearly the same."""
 CONTRACT = replace(toy.CONTRACT, columns=(*toy.CONTRACT.columns, Column(name="user_id", type="STRING", description="")))
+NEWER = replace(CONTRACT, columns=(*CONTRACT.columns, Column(name="since", type="STRING", description="New")))
 PERSONS = Identifiers(user_ids=frozenset({USER}))
 EMPTIED, LEFT = toy.HOURS
 """An hour with rows of the person only, and one with rows of others and of nobody, too."""
 
 
-@pytest.fixture(scope="module")
-def published(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def rows(spark: Any, tmp_path: Path) -> Rows:
     """A lake with two published hours."""
-    root = tmp_path_factory.mktemp("published") / "lake"
+    root = tmp_path / "lake"
     root.mkdir()
     several = F.array(*map(F.lit, (USER, None, *OTHERS)))
     user = F.when(F.col("hour") == EMPTIED, F.lit(USER)).otherwise(several[F.floor(F.col("click") / 2) % 6])
@@ -42,35 +40,19 @@ def published(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     change = Overwrite()
     provenance = Provenance(accounts=toy.accounts())
     publish(frame, toy.target(root, contract=CONTRACT), change=change, partitions=toy.HOURS, provenance=provenance)
-    return root
-
-
-@pytest.fixture
-def rows(published: Path, tmp_path: Path) -> Rows:
-    """A copy of it for each test."""
-    root = Path(shutil.copytree(published, tmp_path / "lake"))
     lake = Lake(root=str(root))
     return Rows(events=EventLog(lake), landing=root / "landing", persons=PERSONS, logs=LogSettings())
 
 
-def taken_out(spark: Any, rows: Rows, contract: Contract) -> pa.Table:
-    found = rows.of(contract)
-    assert found is not None
-    target = toy.target(Path(rows.lake.root), run="forget")
-    taking = TakingOut(rows=rows, run=target.run, spark=lambda: nullcontext(spark))
-    assert taking.of_dataset(contract) == []
-    return found
-
-
-def seen(rows: Rows) -> list[tuple[Any, ...]]:
-    return toy.resting(Path(rows.lake.root))
-
-
 def test_rows_of_the_person_go_and_the_account_adds_up(spark: Any, rows: Rows) -> None:
-    before, entries = seen(rows), rows.events.publications(CONTRACT.dataset)
-    found = taken_out(spark, rows, CONTRACT)
+    """Also of a table that is older than a column of its contract."""
+    root = Path(rows.lake.root)
+    before, entries, found = toy.resting(root), rows.events.publications(CONTRACT.dataset), rows.of(NEWER)
+    assert found is not None
+    taking = TakingOut(rows=rows, run=toy.target(root, run="forget").run, spark=lambda: nullcontext(spark))
+    assert taking.of_dataset(NEWER) == []
     others = [row for row in before if row[-1] != USER]
-    assert seen(rows) == others
+    assert toy.resting(root) == [(*row, None) for row in others]
     assert (len(others), {row[-1] for row in others}) == (len(before) - found.num_rows, {None, *OTHERS})
     after = rows.events.publications(CONTRACT.dataset)
     assert {key: (entry.rows_in, entry.missing) for key, entry in after.items()} == {
@@ -83,10 +65,3 @@ def test_rows_of_the_person_go_and_the_account_adds_up(spark: Any, rows: Rows) -
     log = Path(rows.lake.path(CONTRACT.dataset)) / "_delta_log"
     said = max(log.glob("*.json")).read_text()
     assert (USER in said, all(hour in said for hour in toy.HOURS)) == (False, True), "no commit has the value"
-
-
-def test_a_table_that_is_older_than_a_column_gets_it(spark: Any, rows: Rows) -> None:
-    newer = replace(CONTRACT, columns=(*CONTRACT.columns, Column(name="since", type="STRING", description="New")))
-    before = seen(rows)
-    taken_out(spark, rows, newer)
-    assert seen(rows) == [(*row, None) for row in before if row[-1] != USER]

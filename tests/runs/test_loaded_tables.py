@@ -26,7 +26,6 @@ from blogdata.operate.config import Settings, TableSettings
 from blogdata.runs.dataset import calendar
 from blogdata.runs.lake_resource import DeploymentResource, LakeResource
 from blogdata.runs.refresh_request import Request
-from lineage import tables
 
 CALENDAR = calendar("2026-01-05", "2026-01-05")
 
@@ -35,7 +34,7 @@ CALENDAR = calendar("2026-01-05", "2026-01-05")
 def loading(tmp_path: Path, database: str) -> Settings:
     """A deployment that names all tables."""
     (tmp_path / "blogdata.toml").write_text(
-        f'[tables]\nurl = "{database}"\ndevices = "devices"\nusers = "users"\nlegacy_visits = "legacy_visits"\n'
+        f'[tables]\nurl = "{database}"\ndevices = "devices"\nusers = "users"\nlegacy_visits = "visits"\n'
         'since = "2026-01-05"\n'
     )
     return config.load({"HOME": str(tmp_path), "BLOGDATA_HOME": str(tmp_path)})
@@ -77,13 +76,14 @@ def materialized(settings: Settings, asset: dg.AssetsDefinition, partition: str 
 def test_incremental_loader_backfills_the_window_of_the_run_and_no_other(loading: Settings, database: str) -> None:
     devices, users, legacy_visits = sources.configured(loading, CALENDAR)
     with psycopg.connect(database) as source:
-        hours = "(SELECT n, '{}'::timestamptz + n * interval '1 hour' AS at FROM generate_series(0, {}) n) t"
         source.execute(
-            f"{tables.USERS}; INSERT INTO users SELECT n, 'u', NULL, at, at, at, at FROM "
-            + hours.format("2026-01-04 22:30+00", 3)
-            + f"; {tables.DEVICES}; INSERT INTO devices VALUES ('PC', 'One', '14'); {tables.LEGACY_VISITS}; "
-            "INSERT INTO legacy_visits (visit_id, event_time, user_id, keep_private, page, ingestion_time) "
-            "SELECT n, at, n, false, '/', at FROM " + hours.format("2026-01-05 00:30+00", 12)
+            "CREATE TABLE users AS SELECT n AS id, 'u' AS login, NULL::text AS email, at AS registered_datetime,"
+            " at AS first_connection_datetime, at AS last_connection_datetime, at AS updated_at, false AS is_deleted"
+            " FROM (SELECT n, '2026-01-04 22:30+00'::timestamptz + n * interval '1 hour' AS at"
+            " FROM generate_series(0, 3) n) t;"
+            "CREATE TABLE devices AS SELECT 'PC' AS type, 'One' AS full_name, 14 AS version;"
+            f"{VISITS} (SELECT 'v' || n AS visit_id, '2026-01-05 00:30+00'::timestamptz + n * interval '1 hour' AS at,"
+            " 'u' AS user_id, '' AS login FROM generate_series(0, 12) n) t"
         )
     found = materialized(loading, legacy_visits, "2026-01-05T10")
     assert (found["windows"], found["rows"], found["new"]) == ("2026-01-05T10..2026-01-05T10", 1, 1)

@@ -110,7 +110,7 @@ def test_an_empty_deployment_is_quiet(lake: LakeResource, ticked: Ticked) -> Non
 
 
 def test_a_flow_that_stops_is_seen_everywhere(lake: LakeResource, ticked: Ticked, instance: dg.DagsterInstance) -> None:
-    keys = land_hours(lake, range(40, -1, -1))
+    keys = land_hours(lake, range(26, -1, -1))
     publish_hours(lake, keys, at=NOW)
     ticked()
     assert shown(instance, FLOW, "bronze.visits").passed

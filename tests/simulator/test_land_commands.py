@@ -42,6 +42,21 @@ def test_simulate_prints_its_truth_and_changes_nothing_twice(tmp_path: Path) -> 
     assert "nothing was changed" in simulate(tmp_path)[0]
 
 
+def test_hours_are_added_to_a_simulation(tmp_path: Path) -> None:
+    def added(*options: str) -> str:
+        result = typed(tmp_path, "simulate", *options)
+        return result.stdout if result.exception is None else type(result.exception).__name__
+
+    assert added("--hours", "1") == "ConfigurationError", "there is nothing to add to"
+    assert simulate(tmp_path, "--begin", "2026-01-05")[1] is None
+    assert "added: 2026-01-06T00\n" in added("--hours", "1")
+    assert "added: 2026-01-06T01 … 2026-01-07T00\n" in added("--hours", "24")
+    assert json.loads(added("--hours", "2", "--json"))["added"] == ["2026-01-07T01", "2026-01-07T02"]
+    assert "nothing was changed" in simulate(tmp_path)[0]
+    for wrong in (("--hours", "1", "--begin", "2026-01-05"), ("--seed", "4"), ()):
+        assert added(*wrong) == "ConfigurationError"
+
+
 def test_simulated_days_have_just_ended_and_stay_the_same_tomorrow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

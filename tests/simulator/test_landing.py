@@ -5,16 +5,13 @@ What has landed keeps its bytes, and the truth covers all hours.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import oracle
-from blogdata.cli.land_commands import app
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.simulator.landing_zone import add, simulate
 from blogdata.simulator.spec import FaultRates, SimulationSpec, load_faults
@@ -124,24 +121,6 @@ def test_a_killed_command_is_repeated_and_adds_its_hours_once(tmp_path: Path, at
     add(ADDED, tmp_path, now=NOW)
     assert contents(tmp_path) == contents(at_once)
     assert len(add(1, tmp_path, now=NOW).hours) == 24 + ADDED + 1, "a command that has ended is not repeated: it adds"
-
-
-def command(landing: Path, *options: str) -> tuple[str, BaseException | None]:
-    places = {"BLOGDATA_HOME": f"{landing}-home", "BLOGDATA_LANDING": str(landing)}
-    result = CliRunner().invoke(app, ["simulate", *options], env=places)
-    return result.stdout, result.exception
-
-
-def test_the_command_adds_days_and_hours(tmp_path: Path) -> None:
-    assert isinstance(command(tmp_path, "--hours", "1")[1], ConfigurationError), "there is nothing to add to"
-    size = ("--days", "1", "--visits-per-day", "200", "--seed", "3")
-    assert command(tmp_path, *size, "--begin", "2026-01-05")[1] is None
-    assert "added: 2026-01-06T00\n" in command(tmp_path, "--hours", "1")[0]
-    assert "added: 2026-01-06T01 … 2026-01-07T00\n" in command(tmp_path, "--hours", "24")[0]
-    assert json.loads(command(tmp_path, "--hours", "2", "--json")[0])["added"] == ["2026-01-07T01", "2026-01-07T02"]
-    assert "nothing was changed" in command(tmp_path, *size)[0]
-    for wrong in (("--hours", "1", "--begin", "2026-01-05"), ("--seed", "4"), ()):
-        assert isinstance(command(tmp_path, *wrong)[1], ConfigurationError)
 
 
 def test_a_faults_file_sets_only_named_rates(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The smallest plan: everything that has read a replayed partition, once, and nothing else."""
+"""The smallest plan: what has read a replayed partition, once, and nothing else; and nothing that has no source."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
+import published
 from blogdata.contract.contract import Wanted
 from blogdata.contract.partitions import Grain, between, coarser, ends_of
 from blogdata.contract.publication import WHOLE_TABLE
 from blogdata.errors import ConfigurationError
 from blogdata.ledger.events import EventLog
 from blogdata.ledger.executions import ReplayTooLong
+from blogdata.planning.graph import LANDING
 from blogdata.planning.plan import ASKED
+from blogdata.planning.snapshot import awaited, landed_tables
+from blogdata.runs.lake_resource import LakeResource
 from blogdata.table.lake import Lake
-from declared import by_grain, computed_from
+from declared import OF_COMPLETE_WEEKS, by_grain, computed_from
 from published import another_version, bronze, days, devices, enriched, planner, publish, stale, whole
 from quality.contracts import CONTRACTS, GRAPH
 
@@ -253,3 +257,51 @@ def test_an_open_range_has_the_hours_that_are_there(lake: Lake) -> None:
     assert planner(lake).resolve_keys("bronze.visits", "2026-01-05T02..9999-12-31") == [H[3]]
     with pytest.raises(ConfigurationError, match=r"has no partition 2026-01-06T00\.\.9999-12-31T23"):
         planner(lake).resolve_keys("bronze.visits", "2026-01-06..9999-12-31")
+
+
+HOUR, DAY = "2026-01-05T00", "2026-01-05"
+KEYS = {"visits": HOUR, "ads": HOUR, "users": DAY, "devices": DAY}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> LakeResource:
+    return published.deployment(tmp_path)
+
+
+def land_tables(home: LakeResource, *tables: str) -> None:
+    for table in tables:
+        published.land(home, table, KEYS[table], {"a.json": "{}"})
+
+
+@hypothesis(deadline=None)
+@given(st.sets(st.sampled_from(sorted(KEYS))))
+def test_waiting_datasets_name_their_missing_inputs(landed: set[str]) -> None:
+    there = {LANDING + table for table in landed}
+    computed = GRAPH.with_input(there)
+    for name in CONTRACTS:
+        above = {name, *GRAPH.upstream([name])}
+        missing = {edge.above for of in above for edge, _ in GRAPH.edges(GRAPH.task_of(of))} - there - CONTRACTS.keys()
+        assert missing or name in computed
+        assert name in GRAPH.with_input(there | missing)
+
+
+def test_a_replay_plans_nothing_that_has_no_source(home: LakeResource) -> None:
+    land_tables(home, "visits")
+    published.bronze(home.lake, {HOUR: {HOUR: 1}})
+    plan = published.planner(home.lake).plan_of_replay({"bronze.visits": {HOUR: ASKED}})
+    # An unpublished hour has no access log lines yet whose requests a day could count, and no week has ended.
+    planned = GRAPH.with_input([f"{LANDING}visits"]) - {"gold.requests_daily"} - OF_COMPLETE_WEEKS
+    assert {name for run in plan.runs for name in run.datasets} == planned
+
+
+def test_a_person_is_told_what_has_not_landed(home: LakeResource) -> None:
+    land_tables(home, "visits")
+    look = published.planner(home.lake).look
+    assert landed_tables(GRAPH, look) == {f"{LANDING}visits"}
+    assert awaited(GRAPH, look, "silver.visits_enriched") is None
+    fault = awaited(GRAPH, look, "gold.campaign_stats")
+    assert fault is not None
+    assert fault.what == "nothing can be computed of gold.campaign_stats yet: nothing has landed of landing.ads"
+    # Published hours count, even if their landed files are gone.
+    published.publish(home.lake, "bronze.ads", "arrival_hour", {HOUR: 1})
+    assert awaited(GRAPH, published.planner(home.lake).look, "gold.campaign_stats") is None

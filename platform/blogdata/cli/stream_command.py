@@ -30,8 +30,8 @@ def stream(
     """Take in what lands, within seconds, until Ctrl-C."""
     from assets.code import code
     from assets.streams import STREAMS
+    from blogdata.landing.lines import Bounds
     from blogdata.operate import spark_attached
-    from blogdata.runs.landed_inputs import bounds_of
     from blogdata.stream import stream as streams
     from blogdata.stream.stream import Place
 
@@ -47,7 +47,7 @@ def stream(
         lake=lake,
         landing=settings.landing,
         run=RunContext(run_id=run_id, job="stream", code_version=code().version, trigger="command:blogdata stream"),
-        bounds=bounds_of(settings),
+        bounds=Bounds.of(settings),
         home=settings.home,
     )
     stop = threading.Event()

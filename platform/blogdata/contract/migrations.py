@@ -47,10 +47,7 @@ def migrating(contract: Contract) -> Contract:
 
 
 def carried(contract: Contract, table: DeltaTable | None) -> Contract:
-    """Add to a contract the retired columns that its table still has; they are written until they are removed.
-
-    A contract that loses the old column before its table has got the new one loses no value either.
-    """
+    """Add to a contract the retired columns that its table still has: they are written until they are removed."""
     declared = {column.name for column in contract.columns}
     retired = {migration.old: migration for migration in contract.migrations if migration.old not in declared}
     if not retired or table is None:

@@ -2,7 +2,7 @@
 
 Numbers are committed before records are sent, and after the answer, what was taken. So a process that dies leaves
 records whose outcome is not known (`sending`): the next one sends them first, under the same numbers, and the target
-keeps each number of a key once. What a number was given to is sent as it was then, and not at all once its row is gone.
+keeps each number of a key once. A numbered record is sent as it was numbered, and not at all once its row is gone.
 
 A record that comes later than one of its key which was sent takes the next number, before the new records of the key.
 """
@@ -113,7 +113,7 @@ class Outbox(SqliteStore):
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Be the only process that takes or sends; the death of the process ends it."""
-        # While the file is open, no other connection is the last one, whose close would write the log back.
+        # The last connection writes the log back when it closes: this one stays open, so that no other is the last.
         with locked(self.path.with_suffix(".lock"), seconds=0), self.connected():
             yield
 

@@ -91,7 +91,7 @@ def untaken(box: Outbox, events: EventLog, dataset: str) -> list[str]:
 def take(
     box: Outbox, source: str, entry: Entry, write: Feed, partition: str, published_rows: Sequence[Mapping[str, object]]
 ) -> None:
-    """Take the rows of a partition into the outbox, as what identifies them and their ledger line say."""
+    """Take the rows of a partition into the outbox, if they are as many as its ledger line says."""
     if len(published_rows) != entry.rows_out:
         # As when another run has published it meanwhile.
         raise TransientError(
@@ -106,7 +106,7 @@ def take(
 def published(
     events: EventLog, dataset: str, partitions: Iterable[str] | None = None
 ) -> Mapping[str, tuple[str, Entry]]:
-    """Map published partitions to what identifies their rows, the table's id and the version, and to their lines."""
+    """Map published partitions to the identity of their rows, `<table id>:<version>`, and to their ledger lines."""
     table = events.lake.caught_up(dataset)
     identity = "" if table is None else str(table.metadata().id)
     entries = events.publications(dataset, partitions)

@@ -30,6 +30,8 @@ from blogdata.table.faults import LandedFileVanished, landed_unreadable
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from blogdata.operate.config import Settings
+
 REPLAY_PREFIX = "replay-"
 """File name prefix of corrected dead letters."""
 UNTIMED = "-untimed-"
@@ -98,6 +100,10 @@ class Bounds:
 
     longest_line: int = 16 << 20
     largest_file: int = 8 << 30
+
+    @classmethod
+    def of(cls, settings: Settings) -> Bounds:
+        return cls(longest_line=settings.longest_line, largest_file=settings.largest_file)
 
 
 class Piece(NamedTuple):

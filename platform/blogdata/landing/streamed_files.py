@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blogdata.contract.partitions import Grain, start_of
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.contract.partitions import Grain
+from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.landing.lines import Bounds, LineReader, is_inside, read_listed
-from blogdata.landing.readiness_marker import scan
+from blogdata.landing.readiness_marker import scan, start_of_key
 from blogdata.landing.sizes import LandedSize, measure_all
 from blogdata.table.audit import FileFigures
 from blogdata.table.faults import LandedFileVanished
@@ -119,8 +119,4 @@ def arrival_hour(name: str) -> str | None:
     """Return the arrival hour of a file, by its name relative to the landing zone; it may lie deeper in the folder."""
     _, day, hour, *_ = [*name.split("/"), "", ""]
     key = f"{day.removeprefix('date=')}T{hour.removeprefix('hour=')}"
-    try:
-        start_of(key, Grain.HOUR)
-    except ConfigurationError:
-        return None
-    return key if len(key) == len("2026-01-05T00") else None
+    return key if start_of_key(key, Grain.HOUR) else None

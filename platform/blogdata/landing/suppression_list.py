@@ -195,10 +195,9 @@ def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Map
         known = SuppressionList.of(settings)
         suppressed = known.suppressed()
         assert suppressed is not None
-        bounds = Bounds(longest_line=settings.longest_line, largest_file=settings.largest_file)
         read = [
             file
-            for file, size in zip(files, judge_all(files, landing, bounds), strict=True)
+            for file, size in zip(files, judge_all(files, landing, Bounds.of(settings)), strict=True)
             if isinstance(size, LandedSize)
         ]
         # A hidden copy, of a log that is about to land, is not split.

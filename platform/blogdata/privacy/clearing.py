@@ -1,4 +1,4 @@
-"""Removes what remembers persons whose landed lines and current rows are gone, whether it has a value or not.
+"""Removes whatever may still have values of erased persons, once their landed lines and current rows are gone.
 
 That is: older versions and logs of tables with persons, copies for staging, refused batches, Spark's log and temporary
 files, logs of Dagster's steps, and what killed processes left in the landing zone. Of the partner's outbox only the

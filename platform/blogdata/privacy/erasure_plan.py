@@ -112,7 +112,7 @@ def look(planner: Planner, files: Sequence[Path], match: Match, *, logs: LogSett
 
 
 def planned(planner: Planner, asked: Wanted) -> Plan:
-    """Plan what runs again; a table whose periods build on one another, from the first one on if that is too long."""
+    """Plan what runs again; a table whose periods build on one another from its first on, if its plan is refused."""
     plan = planner.plan_of_replay(asked)
     return planner.plan_of_replay({**asked, **_whole(planner, (error.where for error in plan.refused))})
 
@@ -120,8 +120,8 @@ def planned(planner: Planner, asked: Wanted) -> Plan:
 def built_anew(planner: Planner) -> Plan:
     """Plan the tables whose periods build on one another and that are behind although everything has run.
 
-    Too many periods would have run again, or a version to begin with is gone, as after an earlier erasure. From the
-    first period on they need no earlier version.
+    Too many periods would have run again, or the version to begin with is gone, as after an earlier erasure. From its
+    first period on, a table needs no earlier version.
     """
     plan = planner.outstanding()
     behind = {*plan.wanted(), *(error.where for error in plan.refused)}

@@ -29,6 +29,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import GoOnForgetting, Remedy, Run
 from blogdata.files import locked, write_atomically
 from blogdata.landing.landed_persons import Identifiers
+from blogdata.landing.lines import Bounds
 from blogdata.landing.suppression_list import SuppressionList, erase_known
 from blogdata.ledger.events import EventLog
 from blogdata.operate import spark_attached
@@ -42,7 +43,6 @@ from blogdata.privacy.erased_rows import PLACES, Rows, TakingOut, UnusedAddresse
 from blogdata.privacy.erasure_plan import ErasurePlan, built_anew
 from blogdata.privacy.file_search import is_searched_for
 from blogdata.privacy.persons import landed_files
-from blogdata.runs.landed_inputs import bounds_of
 from blogdata.runs.zone import zone_of
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
@@ -127,7 +127,7 @@ def suppress(settings: Settings, erasure: Erasure) -> None:
 
 def overwrite(settings: Settings, erasure: Erasure) -> None:
     """Overwrite the landed lines of all persons on the list."""
-    files, _ = landed_files(settings.landing, bounds_of(settings))
+    files, _ = landed_files(settings.landing, Bounds.of(settings))
     for first in range(0, len(files), _FILES_AT_ONCE):
         erase_known(settings, settings.landing, files[first : first + _FILES_AT_ONCE])
 
@@ -150,10 +150,10 @@ def recompute(settings: Settings, erasure: Erasure, runs: Any) -> None:
     """Compute all that was computed from these lines again, by the plan that knows what is stale."""
     published = [name for name in CONTRACTS if _look(settings).published(name)]
     outcome = runs.run(for_=[*published, *serving.configured(settings)])
-    if (anew := built_anew(Planner(graph=GRAPH, look=_look(settings)))).runs:
+    if (anew := built_anew(_planner(settings))).runs:
         outcome = runs.run_plan(anew)
-    look = _look(settings)
-    plan = Planner(graph=GRAPH, look=look).outstanding()
+    planner = _planner(settings)
+    look, plan = planner.look, planner.outstanding()
     wanted = [(main, key) for main, keys in plan.wanted().items() for key in keys or [""]]
     behind = [f"{main} {key}".rstrip() for main, key in wanted if key in look.published(main)]
     behind += [error.where for error in plan.refused if look.published(error.where)]
@@ -224,6 +224,10 @@ def _look(settings: Settings) -> Snapshot:
     return Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))
 
 
+def _planner(settings: Settings) -> Planner:
+    return Planner(graph=GRAPH, look=_look(settings))
+
+
 Step = Callable[..., None]
 STEPS: Mapping[str, Step] = MappingProxyType(
     {
@@ -284,7 +288,7 @@ def is_under_way(settings: Settings, given: Identifiers) -> bool:
 
 def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> ErasurePlan:
     """Find persons, and plan their erasure."""
-    files, unreadable = persons.landed_files(settings.landing, bounds_of(settings))
+    files, unreadable = persons.landed_files(settings.landing, Bounds.of(settings))
     match = persons.find(settings.landing, files, given, shared_stays=shared_stays)
     lake, ids = Lake(root=str(settings.lake)), pa.array(sorted(match.unknown), pa.string())
     visits = lake.columns("silver.visits", ("user_id", "visit_id")) if match.unknown else pa.table({})
@@ -294,6 +298,5 @@ def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> Erasu
             where=", ".join(sorted(match.unknown)),
             next_step="give the address: all requests and visits of that address are then erased",
         )
-    planner = Planner(graph=GRAPH, look=Snapshot(zone_of(settings), EventLog(lake)))
-    made = plan.look(planner, files, match, logs=settings.logs)
+    made = plan.look(_planner(settings), files, match, logs=settings.logs)
     return replace(made, left={**made.left, **{error.where: error.what for error in unreadable}})

@@ -1,8 +1,8 @@
 """Who is forgotten: all that some persons are known by, found in the landed lines from what was given.
 
 From a user follow all logins, e-mails and visits that any line names together with the user, in any version of the user
-and in lines that cannot be read, too. From a login, an e-mail or a visit follows the user. Nothing follows from an
-address, which many share, and nothing follows to another user: a value that two users have had is refused by name.
+and in lines that cannot be read, too. From a login, an e-mail or a visit follows the user. An address leads to nobody,
+since many share it. A value that two users have had is refused by name, so that nobody else is erased.
 """
 
 from __future__ import annotations

@@ -25,8 +25,6 @@ from blogdata.table.audit import FileFigures
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from blogdata.operate.config import Settings
-
 ERASED = "erased"
 """Reason of landed lines that are no rows any more, since they were those of a person who was forgotten."""
 
@@ -87,7 +85,7 @@ class Landed:
 
     @cached_property
     def bounds(self) -> Bounds:
-        return bounds_of(self.step.deployment.settings())
+        return Bounds.of(self.step.deployment.settings())
 
     def line_count(self, key: str) -> int:
         return sum(size.lines for size in self.measured[key].values())
@@ -154,10 +152,6 @@ def _scanned(step: Step, table: str, grain: Grain, wanted: Sequence[str]) -> lis
         files = [part.folder / file.name for part in ready for file in part.files]
         if not (personal and erase_known(step.deployment.settings(), step.landing, files)):
             return partitions
-
-
-def bounds_of(settings: Settings) -> Bounds:
-    return Bounds(longest_line=settings.longest_line, largest_file=settings.largest_file)
 
 
 def _blamed(error: PlatformError, keys: Sequence[str]) -> PlatformError:

@@ -5,11 +5,11 @@ import time
 import dagster as dg
 
 from blogdata.errors import PlatformError
+from blogdata.landing.lines import Bounds
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.runs.checks import check_specs
 from blogdata.runs.computation import RESOURCES, Publication, access_of, report_refused, run_context
 from blogdata.runs.dataset import deps, described, outputs
-from blogdata.runs.landed_inputs import bounds_of
 from blogdata.runs.retries import failing_after_output
 from blogdata.runs.step import Step
 from blogdata.stream import stream as streams
@@ -23,7 +23,7 @@ def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
         access, run, began = access_of(context), run_context(context, version), time.monotonic()
         deployment, landing = context.resources.deployment, access.landing_path
         settings = deployment.settings()
-        bounds = bounds_of(settings)
+        bounds = Bounds.of(settings)
         place = Place(lake=access.lake, landing=landing, run=run, bounds=bounds, home=settings.home)
         unbalanced: list[str] = []
         fault: PlatformError | None = None

@@ -98,10 +98,9 @@ def is_removable(path: str) -> bool:
 def files_below(
     files: FileSystem, folder: str, *, partition: tuple[str, str | None] | None, indexed: Collection[str]
 ) -> list[DataFile]:
-    """List the data files that a write left in a folder of the table, the root of `files`; those without rows lack.
+    """List the files with rows that a write left in a folder of a table, the root of `files`; `indexed` have bounds.
 
-    `partition` is the partition column with the value of all files, or None for that in each file's folder; the bounds
-    of `indexed` columns are kept.
+    `partition` is the partition column with the value of all files, or None for that in each file's folder.
     """
     described = []
     for info in files.get_file_info(FileSelector(folder, recursive=True)):

@@ -240,8 +240,7 @@ class OpenCommit:
     def _write_checksum(self, version: int) -> None:
         """Write the version's checksum (Delta's protocol, "Version Checksum File"): without it Spark counts the files.
 
-        Schema and protocol are copied from the newest commit or checksum that has them: Spark takes a difference for
-        damage.
+        Schema and protocol are copied to the letter: Spark takes a difference for damage.
         """
         folder = local_folder(self.table)
         if folder is None:

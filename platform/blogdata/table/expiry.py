@@ -78,10 +78,7 @@ def rows_of(
 
 
 def remove(lake: Lake, dataset: str, *, keep: timedelta, now: datetime | None = None) -> dict[str, int]:
-    """Remove the members that have been replaced for longer than `keep`, and abandoned ones that never were visible.
-
-    Never one that is visible, or shared by a manifest. Return their locations, with the bytes of their files.
-    """
+    """Remove members that no reader needs, and abandoned ones; return the bytes of their files by location."""
     home = lake.folder(members.table_of(dataset, ""))
     if home is None:
         raise ConfigurationError(

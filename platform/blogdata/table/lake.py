@@ -74,10 +74,7 @@ class Lake(Store):
     def row_counts(
         self, dataset: str, column: str | None, version: int | None = None, *, partitions: Keys = None
     ) -> dict[str, int]:
-        """Count the rows of each partition, from the log alone where possible.
-
-        Without a column the whole table is counted under the key "". Partitions that were not asked for may lack.
-        """
+        """Count rows by partition ("" for a whole table), of `partitions` at least, from the log where possible."""
         counts: dict[str, int] = {}
         for part in self.parts(dataset, version, partitions=partitions):
             with typed_errors(dataset):
@@ -95,10 +92,7 @@ class Lake(Store):
                 yield Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
 
     def parts(self, dataset: str, version: int | None = None, *, partitions: Keys = None) -> list[TableSlice]:
-        """Open the tables with any of a dataset's partitions, without a JVM: its own, or its visible members.
-
-        It is an error if retention has removed rows of that version.
-        """
+        """Open the tables with any of a dataset's partitions; fails if retention has removed rows of that version."""
         table = self.caught_up(dataset)
         if table is None:
             return []

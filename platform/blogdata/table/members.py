@@ -85,10 +85,7 @@ class Members:
         return tuple(member for member in self.visible if not set(partitions).isdisjoint(member.partitions))
 
     def superseded(self, partitions: Collection[str], version: int, moment: datetime) -> tuple[Member, ...]:
-        """Compute the pointer's rows after other members take over some partitions at a moment (UTC).
-
-        A member that also has other partitions stays visible with those.
-        """
+        """Compute the pointer's rows after others take over partitions at a moment (UTC); members keep their others."""
         gone = set(partitions)
         rows: list[Member] = []
         for member in self.all:

@@ -50,9 +50,11 @@ def keep(files: Sequence[DataFile], table: DeltaTable, lake: Lake, failed: Audit
         partition_by=columns or None,
         storage_options=dict(lake.storage_options),
     )
-    stored = lake.files(lake.root)
+    stored, own, new = lake.files(lake.root), *(dataset.replace(".", "/", 1) for dataset in (failed.dataset, name))
     for file in chosen:
-        stored.move(f"{failed.dataset.replace('.', '/', 1)}/{file.path}", f"{name.replace('.', '/', 1)}/{file.path}")
+        stored.move(f"{own}/{file.path}", f"{new}/{file.path}")
+    for folder in {"/".join(file.path.split("/")[:2]) for file in files}:
+        stored.delete_dir(f"{own}/{folder}")
     # Without statistics: they would put values of persons into the log.
     moved = [replace(file, statistics={"numRecords": file.rows}) for file in chosen]
     OpenCommit(lake, name, Mark(writer=f"{LAYER}/{uuid.uuid4()}", batch=0)).append(moved, {})

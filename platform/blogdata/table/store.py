@@ -129,10 +129,7 @@ class Store:
 
 
 class NewestLog:
-    """A table that is opened again only when it has changed: a plan asks the event log hundreds of times.
-
-    A write needs a handle of its own.
-    """
+    """A table for reading, opened again only when it has changed: a plan asks the event log hundreds of times."""
 
     def __init__(self, store: Store, name: str) -> None:
         self._store, self._name = store, name
@@ -193,10 +190,7 @@ def problem_of(file: Path, size: int, *, read: bool) -> str | None:
 
 
 def require_whole(table: DeltaTable, where: str, rows: str | None = None) -> None:
-    """Verify the data files that may have some rows (an SQL condition) before they are read without a JVM.
-
-    A file is verified once in a process, and again when it has changed.
-    """
+    """Verify the files that may have some rows (an SQL condition), each once in a process until it changes."""
     folder = local_folder(table)
     if folder is None:
         return

@@ -145,10 +145,7 @@ def _both(folder: Path, paths: Iterable[str]) -> set[Path]:
 
 
 def _version_at(store: Store, table: DeltaTable, moment: datetime) -> int | None:
-    """Return the version that was the newest one at a moment; None if the log does not go back so far.
-
-    By the times of its commits: files that were copied or unpacked have other ones.
-    """
+    """Return the newest version at a moment, by the times of commits, not of files; None before the log begins."""
     at = moment.timestamp() * 1000
     return next((version for version, commit in store.commits(table) if commit["timestamp"] < at), None)
 
