@@ -88,7 +88,7 @@ def _periods(views: PageViews) -> Iterator[ReportPeriod]:
             label=label,
             first=key_of_hour(first),
             last=key_of_hour(last),
-            compared=before and (key_of_hour(before[0]), key_of_hour(before[1])),
+            compared=None if before is None else (key_of_hour(before[0]), key_of_hour(before[1])),
             figures=list(_figures(views.counted(first, last), views.counted(*before) if before else {})),
             chart=_chart(views, first, last),
             rankings=list(_rankings(views, first, last)),
