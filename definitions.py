@@ -17,8 +17,8 @@ from blogdata.runs.dataset import assets, calendar
 from blogdata.runs.job import RUNS
 from blogdata.runs.names import values_only
 from blogdata.runs.refresh_request import Request
-from blogdata.runs.resources import connections
 from blogdata.runs.zone import days_of
+from resources import connections
 
 RUNNER = "blogdata.cli.pipeline:Pipeline"
 """What runs the lineage in this process."""

@@ -33,7 +33,7 @@ CHAPTERS = {
     10: "Observability",
 }
 MECHANICS = "platform/blogdata"
-CODE = ("platform", "assets", "quality", "sensors", "definitions.py")
+CODE = ("platform", "assets", "quality", "resources", "sensors", "definitions.py")
 BUILDING_BLOCK = "blogdata.runs.step"
 """Every dataset is computed by this module, so every dataset uses the patterns that it imports."""
 EVERY_DATASET = "every dataset"

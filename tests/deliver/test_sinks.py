@@ -26,8 +26,8 @@ from blogdata.operate.config import Settings
 from blogdata.planning.reach import SAME
 from blogdata.runs.dataset import calendar
 from blogdata.runs.lake_resource import LakeResource
-from blogdata.runs.resources import PostgresResource
 from published import deployment, publish
+from resources.postgres_resource import PostgresResource
 from toy import declared
 
 MONDAY, TUESDAY, WEDNESDAY = DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")

@@ -23,7 +23,7 @@ WHEEL: list[str] = TOOL["hatch"]["build"]["targets"]["wheel"]["packages"]
 INSTALLED = {PurePath(name).stem for name in WHEEL}
 NOT_INSTALLED = {"analytics", "tools"}
 """Checked like the others: the other team's code, and what makes the pages."""
-BLOG = {"assets", "quality", "sensors", "definitions"}
+BLOG = {"assets", "quality", "sensors", "resources", "definitions"}
 
 
 @cache
@@ -73,7 +73,7 @@ def test_only_few_rooms_know_dagster_and_the_blog() -> None:
 
 
 def test_only_one_package_of_the_platform_is_installed_beside_the_blogs() -> None:
-    assert sorted(INSTALLED) == ["assets", "blogdata", "definitions", "quality", "sensors"]
+    assert sorted(INSTALLED) == ["assets", "blogdata", "definitions", "quality", "resources", "sensors"]
     assert all((ROOT / name).exists() for name in WHEEL)
     assert not (ROOT / "platform" / "__init__.py").exists()
     packages = {file.parent.name for file in (ROOT / "platform").glob("*/*.py")}

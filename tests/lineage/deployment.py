@@ -24,7 +24,7 @@ from blogdata.deliver.query import Query
 from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
 from blogdata.ledger.ledger import LedgerLine
-from blogdata.operate import config, spark_attached
+from blogdata.operate import config
 from blogdata.operate.config import Settings
 from blogdata.planning.plan import ASKED, Plan, Planner, Window
 from blogdata.planning.snapshot import Snapshot
@@ -36,6 +36,8 @@ from blogdata.table import unneeded
 from blogdata.table.lake import Lake
 from quality.contracts import CONTRACTS, EVERY, GRAPH
 from quality.keys import VISITOR_KEY
+from resources import spark as spark_resources
+from resources.spark import SparkResource
 
 OWN_SERVER = "[spark.conf]\n" + "".join(
     f"{json.dumps(name)} = {json.dumps(value)}\n"
@@ -76,7 +78,7 @@ class Deployment:
     @contextmanager
     def session(self) -> Iterator[Any]:
         """Open a Spark session as a step does: an error names a server that was lost meanwhile."""
-        with spark_attached.guarded(self.settings) as spark:
+        with SparkResource(home=str(self.settings.home)).guard() as spark:
             yield spark
 
     def rest(self, dataset: str) -> None:
@@ -97,7 +99,7 @@ class Deployment:
         return self
 
     def close(self) -> None:
-        spark_attached.drop(self.settings)
+        spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)
 
     def simulate(self, spec: SimulationSpec) -> Truth:
         """Fill the landing zone by simulation; return its truth."""

@@ -23,6 +23,7 @@ from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.live import BRONZE, HOURS, VISITS, in_order, model, problems, published, tick, ticking
+from resources.spark import SparkResource
 
 pytestmark = pytest.mark.campaign
 SEED = int(os.environ.get("KILL_SEED", "1"))
@@ -68,7 +69,7 @@ def test_server_kills_leave_the_tables_of_undisturbed_runs(alone: Deployment, de
         probe.hold(phase)
         running = ticking(alone, hold)
         if probe.reached(phase, running.is_working):
-            server = spark_connect.running_server(alone.settings)
+            server = spark_connect.running_server(SparkResource(home=str(alone.settings.home)).settings)
             kill(server.process)
         running.ended()
         probe.release()

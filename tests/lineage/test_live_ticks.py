@@ -20,7 +20,6 @@ from blogdata.patterns.observability.fine_grained_tracker import ColumnSource, s
 from blogdata.runs import turns
 from blogdata.runs.checks import CONTRACT, LEDGER
 from blogdata.runs.names import asset_key
-from blogdata.runs.resources import connections
 from blogdata.stream import stream as streams
 from blogdata.stream.stream import StreamBusy
 from blogdata.stream.streamed_dataset import streamed
@@ -28,6 +27,7 @@ from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.live import BRONZE, HOURS, VISITS
+from resources import connections
 
 pytestmark = pytest.mark.campaign
 NO_HOUR = "2026-13-45T99"

@@ -16,8 +16,8 @@ from blogdata.errors import TransientError
 from blogdata.operate import processes, spark_attached, spark_connect, spark_launch
 from blogdata.operate.config import Settings
 from blogdata.operate.spark_connect import SparkServer, SparkServerLost, SparkServerUnreachable
-from blogdata.runs.resources import SparkResource
 from kills import kill
+from resources.spark import SparkResource
 
 
 def small(settings: Settings, home: Path) -> Settings:
