@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 FOR_FEW_ROWS = {
+    # Generating and compiling the code of expressions took a third of the server's time; make laws does it.
+    "spark.sql.codegen.factoryMode": "FALLBACK" if "WHOLE_MATRIX" in os.environ else "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
@@ -15,6 +18,7 @@ FOR_FEW_ROWS = {
 COMPILED_ONCE = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1"}
 """Option of the tests' server: in the minutes that it lives, a third of its time would go into compiling code again."""
 AS_IN_PRODUCTION = {
+    "spark.sql.codegen.factoryMode": None,
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.adaptive.enabled": None,
     "spark.sql.shuffle.partitions": "4",

@@ -12,6 +12,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from blogdata.operate import dagster_home
 from blogdata.patterns.quality import schema_migrator
 from blogdata.runs import killed_runs
 from blogdata.runs.lake_resource import LakeResource
@@ -21,7 +22,6 @@ from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.origins import THREE_HOURS, three_hours
-from lineage.runs import newest_tags
 from quality.contracts import DECLARED
 
 LAST = THREE_HOURS[-1]
@@ -108,7 +108,9 @@ def test_a_replay_runs_its_plan_and_commits_record_its_trigger(said: Said, deplo
         "sql", "SELECT trigger FROM ops.publications WHERE dataset = 'gold.sessions_daily' AND current", "--json"
     )
     assert [row["trigger"] for row in json.loads(out)] == ["command:job replay"]
-    assert killed_runs.own().items() <= newest_tags(deployment).items(), "otherwise nobody knows when it is dead"
+    with dagster_home.open_instance(deployment.settings) as instance:
+        (run,) = instance.get_runs(limit=1)
+    assert killed_runs.own().items() <= run.tags.items(), "otherwise nobody knows when it is dead"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,6 @@ def test_a_run_that_does_nothing_says_why(said: Said, arguments: tuple[str, ...]
 
 def test_plan_lists_the_runs_of_changed_inputs(said: Said, deployment: Deployment) -> None:
     assert json.loads(said("plan", "--json")[1]) == {"runs": []}
-    assert "nothing to do" in said("plan")[1]
     file = deployment.land(LAST, [event("02:07", "/c")], name="visits-2.json")
     runs = json.loads(said("plan", "--json")[1])["runs"]
     assert runs[0]["datasets"][0] == "bronze.visits"
@@ -145,11 +146,8 @@ def test_strange_and_overdue_hours_warn_without_failing(said: Said, deployment: 
         told = json.loads(said("run", "--json")[1])["warnings"]
         assert told[0].startswith("visits: 2 folders are complete and not taken in: 2026-02-30T03, 2099-01-01T00")
         assert told[1].startswith("visits: 2 hours are overdue, due 1 h after the end: 2026-01-05T04 (data without")
-        lines = [f"warning: {line}" for line in told]
-        assert said("run")[1].splitlines()[1:] == lines
-        assert said("plan")[1].splitlines()[:2] == lines
-        assert json.loads(said("plan", "--json")[1]) == {"runs": [], "warnings": told}
-        assert json.loads(said("run", "--select", "gold.page_stats", "--json")[1])["warnings"] == []
+        assert said("plan")[1].splitlines()[:2] == [f"warning: {line}" for line in told]
+        assert json.loads(said("run", "--select", "gold.visits_shared", "--json")[1])["warnings"] == []
     finally:
         for file in (*strange, waiting):
             shutil.rmtree(file.parent)
@@ -160,9 +158,7 @@ def test_plan_names_access_logs_not_yet_split(said: Said, deployment: Deployment
     log.parent.mkdir()
     log.write_text('192.0.2.1 - - [05/Jan/2026:10:05:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"\n')
     try:
-        assert json.loads(said("plan", "--json")[1]) == {"runs": [], "unsplit": [str(log)]}
         out = said("plan")[1]
-        assert "1 access log(s) are not split into hours yet" in out
-        assert "nothing to do" not in out
+        assert ("1 access log(s) are not split into hours yet" in out, "nothing to do" in out) == (True, False)
     finally:
         log.unlink()

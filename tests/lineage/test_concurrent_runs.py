@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 import oracle
+from blogdata.operate import dagster_home
+from blogdata.runs.killed_runs import UNDER_WAY
 from blogdata.simulator.spec import FaultRates, SimulationSpec
 from laws.stepping import Probe
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from lineage.runs import under_way
 from lineage.worker import RECORDED, Worker
 from quality.contracts import CONTRACTS
 
@@ -78,4 +79,5 @@ def test_runs_killed_at_each_way_to_write_are_completed_by_the_next(
     assert made.run(for_=NEEDED).problems == []
     assert (made.problems(), made.run(for_=NEEDED).runs) == ([], 0)
     assert made.contents() == deployment.contents()
-    assert under_way(made) == []
+    with dagster_home.open_instance(made.settings) as instance:
+        assert [record for record in instance.get_run_records() if record.dagster_run.status in UNDER_WAY] == []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,19 +25,27 @@ from declared import OF_COMPLETE_WEEKS, OF_ENDED_WEEKS
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, module
 from lineage.origins import THREE_HOURS, three_hours
-from quality.contracts import CONTRACTS
+from quality.contracts import CONTRACTS, GRAPH
 
 LAST = THREE_HOURS[-1]
+ACCOUNTED = "account.accounted"
 FILLED = {name: contract for name, contract in CONTRACTS.items() if name not in {"gold.visits_shared", *OF_ENDED_WEEKS}}
 """The datasets that have rows in three hours of few visitors."""
 ASKED_FOR = OF_COMPLETE_WEEKS & FILLED.keys()
 """Those of them that a person has to ask for, since no week is complete."""
-
-# Computed again, the places write no row: they add what is new.
-SPOILED = FILLED.keys() - {"silver.places"}
-WHOLE = [name for name, contract in FILLED.items() if contract.grain is None and name in SPOILED]
-"""The tables without partitions of time, the cheapest ones to compute again."""
 Spoil = Callable[[DataFrame], DataFrame]
+
+
+def unrelated() -> list[list[str]]:
+    """Group the datasets so that none is computed from or beside another one of its group; small groups first."""
+    depths, groups = dict[str, int](), defaultdict[tuple[int, int], list[str]](list)
+    for task in GRAPH.tasks:
+        depth = 1 + max((depths[name] for name in GRAPH.upstream(task.datasets)), default=0)
+        depths |= dict.fromkeys(task.datasets, depth)
+        # Computed again, the places write no row: they add what is new.
+        for number, name in enumerate(name for name in task.datasets if name in FILLED.keys() - {"silver.places"}):
+            groups[depth, number].append(name)
+    return sorted(groups.values(), key=len)
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +73,12 @@ def with_one_twice(frame: DataFrame) -> DataFrame:
     return frame.unionByName(frame.limit(1))
 
 
-def spoil_writes(patch: pytest.MonkeyPatch, dataset: str, spoil: Spoil) -> None:
-    """Let a step compute the right rows, and change them before they are written."""
+def spoil_writes(patch: pytest.MonkeyPatch, datasets: Sequence[str], spoil: Spoil) -> None:
+    """Let steps compute the right rows, and change them before they are written."""
     publish = Step.publish
 
     def rows_of(contract: Contract, rows: Any) -> Any:
-        if contract.dataset != dataset:
+        if contract.dataset not in datasets:
             return rows
         if callable(rows):
             return lambda day: in_order(rows(day))
@@ -88,16 +97,17 @@ def spoil_writes(patch: pytest.MonkeyPatch, dataset: str, spoil: Spoil) -> None:
     patch.setattr(Step, "publish", spoiled)
 
 
-def refused(deployment: Deployment, dataset: str, rule: str = "account.accounted", known: Sequence[str] = ()) -> None:
-    """Run a dataset again for the last hour; check that it is refused and that the lake is unchanged."""
-    before, rows = deployment.versions(), deployment.contents_of(dataset)
-    outcome = deployment.run(select=[dataset], hours=(LAST, LAST))
-    check = f"check {dataset.replace('.', '/')}:{'ledger' if rule.startswith('account.') else 'contract'}"
-    assert [problem for problem in outcome.problems if problem.startswith(f"{check} failed")]
-    assert [problem for problem in outcome.problems if rule in problem]
-    assert deployment.contents_of(dataset) == rows
-    # Its companions are unchanged, but may have been published again.
-    own = {dataset: 0, CONTRACTS[dataset].main: 0, "ops.events": 0}
+def refused(deployment: Deployment, rules: Mapping[str, str], known: Sequence[str] = ()) -> None:
+    """Run datasets again for the last hour; check that each is refused by its rule and that the lake is unchanged."""
+    before, rows = deployment.versions(), {dataset: deployment.contents_of(dataset) for dataset in rules}
+    problems = deployment.run(select=[*rules], hours=(LAST, LAST)).problems
+    for dataset, rule in rules.items():
+        check = f"check {dataset.replace('.', '/')}:{'ledger' if rule.startswith('account.') else 'contract'} failed"
+        assert [problem for problem in problems if problem.startswith(check)], (dataset, problems)
+        assert [problem for problem in problems if rule in problem], (dataset, problems)
+    assert {dataset: deployment.contents_of(dataset) for dataset in rules} == rows
+    # Their companions are unchanged, but may have been published again.
+    own = dict.fromkeys([*rules, *(CONTRACTS[dataset].main for dataset in rules), "ops.events"], 0)
     assert {**deployment.versions(), **own} == {**before, **own}
     assert deployment.problems() == [*known]
 
@@ -110,23 +120,24 @@ def test_fixture_fills_every_table_and_ledger_balances(deployment: Deployment) -
 
 
 @pytest.mark.matrix(32)
-@pytest.mark.parametrize("dataset", [*WHOLE, *(name for name in FILLED if name in SPOILED and name not in WHOLE)])
+@pytest.mark.parametrize("datasets", unrelated(), ids="-".join)
 def test_a_lost_row_stops_the_publication(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, dataset: str
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, datasets: list[str]
 ) -> None:
-    if dataset in ASKED_FOR:
+    if ASKED_FOR & {*datasets}:
         request.getfixturevalue("whole")
-    spoil_writes(monkeypatch, dataset, without_one)
+    spoil_writes(monkeypatch, datasets, without_one)
     # A figure of the report stands for no rows, unless it counts them.
-    refused(deployment, dataset, *(["every_figure"] if dataset == "gold.daily_report" else []))
+    figures = {"gold.daily_report": "every_figure"}
+    refused(deployment, {dataset: figures.get(dataset, ACCOUNTED) for dataset in datasets})
 
 
 @pytest.mark.parametrize("dataset", [pytest.param("bronze.visits", marks=pytest.mark.campaign), "silver.late_visits"])
 def test_a_doubled_row_stops_the_publication(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, dataset: str
 ) -> None:
-    spoil_writes(monkeypatch, dataset, with_one_twice)
-    refused(deployment, dataset)
+    spoil_writes(monkeypatch, [dataset], with_one_twice)
+    refused(deployment, {dataset: ACCOUNTED})
 
 
 def test_a_lost_byte_stops_the_publication(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +148,7 @@ def test_a_lost_byte_stops_the_publication(deployment: Deployment, monkeypatch: 
         return rows(landed, reader).withColumn("raw", raw)
 
     monkeypatch.setattr(Landed, "rows", shortened)
-    refused(deployment, "bronze.visits", rule="account.file")
+    refused(deployment, {"bronze.visits": "account.file"})
 
 
 @pytest.mark.campaign
@@ -153,7 +164,7 @@ def test_a_deduplicator_miscounting_occurrences_is_noticed(
         return found.withColumns({"occurrences": once, "conflicts": F.lit(0).cast("bigint")})
 
     monkeypatch.setattr(deduplicator, "deduplicate", forgetful)
-    refused(deployment, "silver.visits")
+    refused(deployment, {"silver.visits": ACCOUNTED})
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +197,7 @@ def test_ledger_reports_externally_deleted_rows_of_every_table(damaged: Deployme
 def test_damage_stops_readers_and_a_rerun_mends_it(damaged: Deployment) -> None:
     known = damaged.problems()
     assert len(known) == len(FILLED)
-    refused(damaged, "gold.page_stats", known=known)
+    refused(damaged, {"gold.page_stats": ACCOUNTED}, known)
     outcome = damaged.run(hours=("2026-01-05", "2026-01-05"))
     # What is looked up is not looked up again: a lost address stays named, and the others as they are.
     assert {problem.split(":", 1)[0] for problem in outcome.problems} == {"check silver/places", "silver.places"}
