@@ -24,8 +24,8 @@ from blogdata.landing.log_splitter import PART
 from blogdata.patterns.idempotency import keyed_idempotency
 from blogdata.patterns.security.pseudo_anonymizer import token
 from blogdata.runs.step import Step
-from quality.contracts.sessions import INACTIVITY
 from quality.keys import VISITOR_KEY
+from quality.session_timeout import INACTIVITY
 
 POSITION = ("arrival_hour", "source_file", "source_offset")
 

@@ -14,7 +14,8 @@ from blogdata.runs.step import Step, Upstream
 from blogdata.table import kept_rows
 from blogdata.table.target import Companion
 from quality.contracts import CONTRACTS
-from quality.contracts.sessions import CARRIED, INACTIVITY
+from quality.contracts.sessions import CARRIED
+from quality.session_timeout import INACTIVITY
 
 PENDING = "silver.sessions_pending"
 SPEC = SessionSpec(

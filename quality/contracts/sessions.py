@@ -17,9 +17,8 @@ from blogdata.planning.reaches import Carried
 from quality.contracts import columns as c
 from quality.contracts import page_views
 from quality.contracts.visits import EVENT
+from quality.session_timeout import INACTIVITY
 
-INACTIVITY = timedelta(minutes=30)
-"""A visitor's session continues until a silence is longer than this; so does a visit of an access log."""
 PAUSE = f"{INACTIVITY // timedelta(minutes=1)} minutes"
 _SECONDS = int(INACTIVITY.total_seconds())
 _HOUR = "\"yyyy-MM-dd'T'HH\""
