@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 import oracle
 from assets.bronze import visit_lines
 from lineage.odd_lines import drawn, edited, events
@@ -129,6 +131,16 @@ def test_rejected_lines_have_all_reasons_and_nothing_else() -> None:
         name: reasons.split() for name, (_, reasons) in REJECTED.items()
     }
     assert {(name, value) for row in rows.values() for name, value in row.items() if value} == {("format", "json")}
+
+
+@pytest.mark.parametrize("value", [["192.0.2.7"], {"n": "bo"}, 42, 1.5, True])
+@pytest.mark.parametrize(
+    "path", ["ad_id", "referral", "user.ip", "user.login", "technical.browser", "technical.device_type"]
+)
+def test_an_optional_text_that_is_none_is_named(path: str, value: object) -> None:
+    above, _, name = path.rpartition(".")
+    row = read(line(context={above: {name: value}} if above else {name: value}))
+    assert row["reasons"] == (f"wrong_type:context.{path}",)
 
 
 def test_a_time_has_the_hour_it_is_in_whichever_lines_came_before() -> None:
