@@ -49,7 +49,7 @@ def keep(
     schema["fields"] = [{**field, "nullable": True, "metadata": {}} for field in schema["fields"]]
     stored, own, new = lake.files(lake.root), *(dataset.replace(".", "/", 1) for dataset in (failed.dataset, name))
     # A removal that was cut off has left half of a table.
-    stored.delete_dir_contents(new, missing_dir_ok=True)
+    stored.delete_dir(new)
     DeltaTable.create(
         lake.path(name),
         Schema.from_json(json.dumps(schema)),
