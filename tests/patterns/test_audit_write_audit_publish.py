@@ -54,3 +54,10 @@ def test_refused_rows_are_kept_until_they_expire(spark: Any, warned: Path) -> No
     assert refused.expire(lake, now=now) == []
     assert refused.expire(lake, now=now + refused.KEPT + timedelta(minutes=1)) == [name]
     assert not refused.kept(lake)
+
+
+def test_a_refused_batch_that_cannot_be_kept_hides_no_audit(spark: Any, warned: Path) -> None:
+    (warned / refused.LAYER).touch()
+    with pytest.raises(AuditFailed, match="few") as failed:
+        overwrite_partitions(seventy(spark), target(warned, contract=STRICT, run="2"), HOURS, Provenance())
+    assert "the rows could not be kept" in failed.value.next_step
