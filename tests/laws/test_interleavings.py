@@ -129,7 +129,7 @@ TRIED = (
     ("erase", "overwrite", "audited"),
     ("compact", "append", "opened"),
     ("merge", "compact", "written"),
-    ("overwrite", "MERGE", "written"),
+    ("overwrite", "append", "written"),
 )
 """The cases of the suite: each own operation once, one refused, and a vacuum beside files of a running write."""
 _CHANGE_ROWS = ("overwrite", "merge", "erase", "MERGE", "DELETE")

@@ -132,7 +132,8 @@ def test_a_lost_row_stops_the_publication(
     refused(deployment, {dataset: figures.get(dataset, ACCOUNTED) for dataset in datasets})
 
 
-@pytest.mark.parametrize("dataset", [pytest.param("bronze.visits", marks=pytest.mark.campaign), "silver.late_visits"])
+@pytest.mark.campaign
+@pytest.mark.parametrize("dataset", ["bronze.visits", "silver.late_visits"])
 def test_a_doubled_row_stops_the_publication(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, dataset: str
 ) -> None:
