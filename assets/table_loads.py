@@ -62,7 +62,7 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
         again = start_of(until, Grain.HOUR) - timedelta(seconds=settings.tables.overlap)
         begin = max(begin, key_of(again, grain))
     window = last if grain is Grain.HOUR else _today()
-    loaded = load_windows(settings, table, [begin, window])
+    loaded = load_windows(settings, table, [begin, window], is_first=not until)
     incremental_loader.note_loaded(_folder(settings, table), table, last)
     return loaded
 
@@ -91,7 +91,7 @@ def load_devices(settings: Settings) -> dict[str, Any]:
     }
 
 
-def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict[str, Any]:
+def load_windows(settings: Settings, table: str, windows: Sequence[str], *, is_first: bool = False) -> dict[str, Any]:
     """Load the rows of the windows (days or hours, in order) from the first to the last of some, and no other ones."""
     from blogdata.landing import incremental_loader
 
@@ -105,6 +105,7 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict
             windows[-1],
             now=clock.now(),
             untimed_in=_last_hour() if source.grain is Grain.HOUR else _today(),
+            count_before=is_first,
             prepare=lambda file: erase_known(settings, settings.landing, [file]),
         )
     return {
@@ -113,6 +114,7 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict
         "rows": sum(loaded.rows.values()),
         "new": sum(loaded.new.values()),
         "without a usable time": loaded.rows.get(UNTIMED, 0),
+        **({} if loaded.before is None else {"before the first window, not loaded": loaded.before}),
     }
 
 

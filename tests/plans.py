@@ -17,12 +17,8 @@ FOR_FEW_ROWS = {
 """Settings of the tests' server: for few rows, a plan's time goes into its code, and into tasks without rows."""
 COMPILED_ONCE = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1"}
 """Option of the tests' server: in the minutes that it lives, a third of its time would go into compiling code again."""
-AS_IN_PRODUCTION = {
-    "spark.sql.codegen.factoryMode": None,
-    "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.adaptive.enabled": None,
-    "spark.sql.shuffle.partitions": "4",
-}
+ADAPTIVE = {"spark.sql.adaptive.enabled": None, "spark.sql.shuffle.partitions": "4"}
+AS_IN_PRODUCTION = {"spark.sql.codegen.factoryMode": None, "spark.sql.codegen.wholeStage": "true", **ADAPTIVE}
 """None is Spark's own default: what somebody has set, the engine does not change for few rows."""
 
 

@@ -22,7 +22,6 @@ STREAMS = {stream.name: stream for stream in (live_visits.STREAM, live_ads.STREA
 
 def configured(version: str) -> list[dg.AssetsDefinition]:
     """Build the assets of all streams."""
-    # Imported here: Spark's workers, which process batches, do without Dagster.
     from blogdata.stream.streamed_dataset import streamed
 
     return [streamed(stream, version=version) for stream in STREAMS.values()]

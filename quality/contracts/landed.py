@@ -12,10 +12,10 @@ from blogdata.contract.schema import Partitioning, RowRule
 from blogdata.contract.watch import Lag, Sla, Watch
 
 VISIT = parse_fields(
-    "visit_id STRING, user_id STRING, keep_private BOOLEAN, page STRING, context STRUCT<referral: STRING,"
-    " ad_id: STRING, user: STRUCT<ip: STRING, login: STRING, connected_since: STRING>, technical: STRUCT<"
-    "browser: STRING, browser_version: STRING, network_type: STRING, device_type: STRING, device_version: STRING>>,"
-    " event_time STRING"
+    "visit_id STRING, event_time STRING, user_id STRING, keep_private BOOLEAN, page STRING, context STRUCT<"
+    "referral: STRING, ad_id: STRING, user: STRUCT<ip: STRING, login: STRING, connected_since: STRING>,"
+    " technical: STRUCT<browser: STRING, browser_version: STRING, network_type: STRING, device_type: STRING,"
+    " device_version: STRING>>"
 )
 LEGACY_VISIT = parse_fields(
     "visit_id STRING, event_time TIMESTAMP, user_id STRING, keep_private BOOLEAN, page STRING, referral STRING,"

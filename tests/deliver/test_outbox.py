@@ -20,6 +20,7 @@ from blogdata.deliver.bin_pack_orderer import BinPacker
 from blogdata.deliver.ordered_delivery import Refused, deliver
 from blogdata.deliver.outbox import Outbox
 from blogdata.errors import PlatformError, TransientError
+from blogdata.files import LockTimeout
 from patterns.partner_feed import (
     PARTITION,
     Partner,
@@ -174,3 +175,9 @@ def test_rows_that_do_not_add_up_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PlatformError, match="1 of 3 rows"):
         box.take(PARTITION, "1", [row("a", 1)], rows_in=3, private=1)
     assert (box.lines(), box.due(before=LATER)) == ([], [])
+
+
+def test_two_processes_never_send_at_once(tmp_path: Path) -> None:
+    box = outbox(tmp_path)
+    with box.alone(), pytest.raises(LockTimeout), box.alone():
+        pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +25,7 @@ from blogdata.deliver.query import Query
 from blogdata.ledger import ledger
 from blogdata.ledger.events import EventLog
 from blogdata.ledger.ledger import LedgerLine
-from blogdata.operate import config
+from blogdata.operate import config, spark_attached
 from blogdata.operate.config import Settings
 from blogdata.planning.plan import ASKED, Plan, Planner, Window
 from blogdata.planning.snapshot import Snapshot
@@ -36,7 +37,6 @@ from blogdata.table import unneeded
 from blogdata.table.lake import Lake
 from quality.contracts import CONTRACTS, EVERY, GRAPH
 from quality.keys import VISITOR_KEY
-from resources import spark as spark_resources
 from resources.spark import SparkResource
 
 OWN_SERVER = "[spark.conf]\n" + "".join(
@@ -93,13 +93,15 @@ class Deployment:
         unneeded.remove(old)
 
     def as_in_production(self) -> Deployment:
-        """Use the platform's session settings instead of the test server's settings for few rows."""
+        """Plan as the platform does, instead of for few rows; the caller drops the session."""
         with self.session() as spark:
-            plans.configure(spark, plans.AS_IN_PRODUCTION)
+            plans.configure(spark, plans.AS_IN_PRODUCTION if "WHOLE_MATRIX" in os.environ else plans.ADAPTIVE)
         return self
 
     def close(self) -> None:
-        spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)
+        """Leave a server of its own; the session on the tests' server is that of all deployments of a process."""
+        if self.settings.spark.remote is None:
+            spark_attached.drop(self.settings)
 
     def simulate(self, spec: SimulationSpec) -> Truth:
         """Fill the landing zone by simulation; return its truth."""

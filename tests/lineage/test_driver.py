@@ -21,12 +21,13 @@ from blogdata.runs.step import Step
 from blogdata.table import publish
 from definitions import build
 from lineage.conftest import Deploy
-from lineage.deployment import Deployment
+from lineage.deployment import Deployment, event
 from lineage.origins import THREE_HOURS, three_hours
 
 ROOT = Path(__file__).parents[2]
-ENRICHED, BELOW = "silver.visits_enriched", "gold.audience_hourly"
-HOUR, SECOND, _ = THREE_HOURS
+ENRICHED, BELOW, DAILY = "silver.visits_enriched", "gold.audience_hourly", "gold.page_stats"
+HOURS = [f"2026-01-05T{hour:02d}" for hour in range(6)]
+DAYS = ["2026-01-05", "2026-01-06"]
 MOST = 10
 """Functions from the command to the one that writes, audits and commits."""
 VARIES = {"seconds", "table_version", "run_publishes"}
@@ -93,17 +94,25 @@ def _comparable(metadata: Any) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy) -> World:
+    """Six published hours of one day, and one of the next."""
     made = deploy.published("driver", three_hours)
+    for hour in (*HOURS[len(THREE_HOURS) :], f"{DAYS[1]}T00"):
+        made.land(hour, [event(f"{hour[11:]}:05", "/more", event_time=f"{hour}:05:00Z")])
+    assert made.run(for_=[DAILY]).problems == []
     return World(made, build(made.settings))
 
 
-def test_a_backfill_does_as_a_command_does(world: World) -> None:
-    asked, launched = world.command(ENRICHED, HOUR, SECOND), world.launched(HOUR, SECOND, ENRICHED)
+@pytest.mark.parametrize(
+    ("dataset", "partitions"), [(ENRICHED, HOURS[:1]), (ENRICHED, HOURS), (DAILY, DAYS)], ids=["one", "hours", "days"]
+)
+def test_what_is_launched_does_as_a_command_does(world: World, dataset: str, partitions: list[str]) -> None:
+    first, last = partitions[0], partitions[-1]
+    asked, launched = world.command(dataset, first, last), world.launched(first, last, dataset)
     assert [pair for pair in zip_longest(asked.events, launched.events) if pair[0] != pair[1]] == []
     assert launched == asked
-    assert (launched.succeeded, launched.published) == (True, [HOUR, SECOND])
-    newest = world.deployment.published(ENRICHED)
-    assert newest[HOUR].version == newest[SECOND].version
+    assert (launched.succeeded, launched.published) == (True, partitions)
+    newest = world.deployment.published(dataset)
+    assert len({newest[key].version for key in partitions}) == 1
     assert world.deployment.problems() == []
 
 
@@ -115,7 +124,7 @@ def test_a_failed_audit_publishes_nothing_whoever_asks_and_stops_what_is_below(
         Step, "publish", lambda step, rows, *given, **named: publish(step, rows.limit(0), *given, **named)
     )
     before = world.deployment.versions()
-    asked, launched = world.command(ENRICHED, HOUR, HOUR), world.launched(HOUR, HOUR, ENRICHED, BELOW)
+    asked, launched = world.command(ENRICHED, HOURS[0], HOURS[0]), world.launched(HOURS[0], HOURS[0], ENRICHED, BELOW)
     assert launched == asked
     assert (launched.succeeded, launched.published) == (False, [])
     assert [shown[0] for _, _, name, shown, *_ in launched.events if name == "ledger"] == [False]  # type: ignore[index]
@@ -141,6 +150,6 @@ def test_a_command_reaches_the_commit_by_the_functions_of_the_page(
         return publish.publish(*given, **named)
 
     monkeypatch.setattr(data_overwrite, "publish", noted)
-    world.command("bronze.visits", HOUR, HOUR)
+    world.command("bronze.visits", HOURS[0], HOURS[0])
     assert [*found, ("publish", "platform/blogdata/table/publish.py")] == listed
     assert len(listed) <= MOST

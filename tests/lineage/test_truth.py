@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -18,6 +18,7 @@ import pytest
 import plans
 from blogdata.cli.output import Outcome
 from blogdata.landing.readiness_marker import ENDED
+from blogdata.operate import spark_attached
 from blogdata.operate.config import Settings
 from blogdata.planning import snapshot
 from blogdata.planning.snapshot import Snapshot
@@ -71,8 +72,10 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(deploy: Deploy, settings: Settings) -> World:
-    return World.of(deploy("truth").as_in_production(), plans.jobs_folder(settings.home))
+def world(deploy: Deploy, settings: Settings) -> Iterator[World]:
+    deployment = deploy("truth").as_in_production()
+    yield World.of(deployment, plans.jobs_folder(settings.home))
+    spark_attached.drop(deployment.settings)
 
 
 def test_faulty_day_runs_without_problems_and_ledger_balances(world: World) -> None:

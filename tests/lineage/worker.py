@@ -19,7 +19,7 @@ import pytest
 
 from blogdata.contract.publication import Commit
 from blogdata.ledger.events import EventLog
-from blogdata.operate import config
+from blogdata.operate import config, spark_attached
 from blogdata.runs import step as steps
 from blogdata.table.target import Target
 from laws.stepping import PATIENCE_SECONDS, Probe
@@ -124,5 +124,5 @@ def _work(
     try:
         result = work(deployment)
     finally:
-        deployment.close()
+        spark_attached.drop(deployment.settings)
     (folder / "result.json").write_text(json.dumps(result))

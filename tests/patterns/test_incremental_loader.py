@@ -186,14 +186,14 @@ def test_rows_without_a_usable_time_land_apart_and_once(source: Source, landed: 
     assert numbers(landed) == [("12", "4"), ("14", "3"), ("23", "2")]
 
 
-def test_rows_before_all_windows_do_not_land(source: Source, landed: Path) -> None:
+def test_rows_before_all_windows_are_counted(source: Source, landed: Path) -> None:
     none = ("-infinity", "infinity")
     before = ("0044-03-15 BC", "0001-01-01 00:00+00", "1970-01-01 00:00+00", "2026-01-05 09:59:59.999999+00")
     for number, at in enumerate((*none, *before)):
         source.execute("INSERT INTO legacy VALUES (%s, '', %s)", [number, at])
     for _ in range(2):
-        loaded = load(source, landed)
-    assert (loaded.rows, numbers(landed)) == ({UNTIMED: len(none)}, [])
+        loaded = load(source, landed, count_before=True)
+    assert (loaded.rows, loaded.before, numbers(landed)) == ({UNTIMED: len(none)}, len(before), [])
     assert sorted(numbers(landed, UNTIMED_FILES)) == [("10", str(number)) for number in range(len(none))]
 
 

@@ -12,9 +12,10 @@ import pytest
 
 from blogdata.contract.partitions import Grain
 from blogdata.planning import clock
+from blogdata.planning.plan import Selection
 from blogdata.runs.lake_resource import LakeResource
 from lineage.command_line import Said
-from published import deployment, land, publish
+from published import deployment, land, planner, publish
 
 HOURS = {"2026-01-05T00": 3, "2026-01-05T01": 4}
 FIRST, SECOND = HOURS
@@ -64,6 +65,8 @@ def test_what_is_older_than_its_contract_keeps_it_is_shown_and_leaves(
     assert (done["removed"], done["partitions"], done["landed_partitions_removed"]) == (True, [expired], 1)
     assert not (home.landing_path / "visits" / "date=2026-01-05" / "hour=00").exists()
     assert home.lake.row_counts("bronze.visits", "arrival_hour") == {SECOND: 4}
+    kept = Selection(select=["bronze.visits"]).require_kept(planner(home.lake))
+    assert (kept[0], [error.what for error in kept[1]]) == (2, [f"{FIRST} has expired: its rows have left the table"])
     code, _, error = said("run", "--from", FIRST, "--to", SECOND, "--select", "bronze.visits")
     assert (code, f"error: {FIRST} has expired: its rows have left the table" in error.splitlines()) == (1, True)
     assert not (home.landing_path.parent / "services" / "spark").exists(), "Spark was not started"

@@ -190,10 +190,14 @@ def test_a_file_whose_path_delta_rs_writes_otherwise_is_not_replaced(store: Stor
 def test_delta_rs_alone_leaves_the_rows_of_such_a_file(store: Store) -> None:
     """Once this fails, delta-rs removes them, and the refusal can go."""
     test_a_file_whose_path_delta_rs_writes_otherwise_is_not_replaced(store)
-    table, gone = DeltaTable(store.path(DATASET)), RemoveAction("day=ü/part-0.parquet", True, 1, 1, {"day": "ü"})
+    _removed_by_delta_rs(store, "day=ü/part-0.parquet", "ü")
+    assert len(DeltaTable(store.path(DATASET)).file_uris()) == 3
+
+
+def _removed_by_delta_rs(store: Store, path: str, day: str) -> None:
+    table, gone = DeltaTable(store.path(DATASET)), RemoveAction(path, True, 1, 1, {"day": day})
     table.create_write_transaction([gone], "append", table.schema(), partition_by=["day"])
     assert DeltaTable(store.path(DATASET)).version() == table.version() + 1
-    assert len(DeltaTable(store.path(DATASET)).file_uris()) == 3
 
 
 @pytest.fixture
@@ -211,12 +215,19 @@ def test_an_overwrite_dissolves_the_deletion_vectors_of_its_partition(marked: St
     assert not DeltaTable(marked.path(DATASET)).deletion_vectors().read_all().num_rows
 
 
-def test_a_file_with_second_row_removeds_is_not_exchanged_by_itself(marked: Store) -> None:
+def test_a_file_with_removed_rows_is_not_exchanged_by_itself(marked: Store) -> None:
     begun = opened(marked, "run")
     with pytest.raises(PlatformError, match="they would return"):
         begun.exchange(begun.files(["a"]), written(marked, "a", [1]), {}, reads=["a"])
     begun.exchange(begun.files(["b"]), written(marked, "b", [4]), {}, reads=["b"])
     assert rows(marked) == [("a", 1), ("b", 4)]
+
+
+def test_delta_rs_alone_leaves_the_rows_of_a_file_with_a_deletion_vector(marked: Store) -> None:
+    """Once this fails, delta-rs removes them, and the refusal can go."""
+    (file,) = opened(marked, "run").files(["a"])
+    _removed_by_delta_rs(marked, file["path"], "a")
+    assert rows(marked) == [("a", 1), ("b", 3)]
 
 
 @pytest.mark.parametrize(("feature", "of_readers"), [("rowTracking", []), ("columnMapping", ["columnMapping"])])

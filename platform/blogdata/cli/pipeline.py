@@ -84,10 +84,14 @@ class Pipeline:
         selection = Selection(window=window, select=select or wanted)
         if window is not None or select:
             span = window or Window(start=None, end=None)
-            if not selection.require_kept(self._planner) and not {*select} & {*self._served}:
+            selected, expired = selection.require_kept(self._planner)
+            if not selected and not {*select} & {*self._served}:
                 return self._with_held(Outcome(), selection, again=True)
             request.update(span=span.written(), only_again=True)
             outcome = self.run_job(**self._asked(request), label="what was asked for").outcome
+            if expired:
+                stay = f"{len(expired)} expired partitions stay as they are"
+                outcome.warnings.append(f"{stay}, such as {expired[-1].where}: {expired[-1].what}")
         elif self._is_something_to_do(selection):
             label = f"what is stale of {', '.join(for_)}" if for_ else "everything that is stale"
             outcome = self.run_job(**self._asked(request), label=label).outcome

@@ -13,8 +13,9 @@ further file. So a load may be repeated, cut off or run for old windows at any t
 load reads the windows of an overlap again, which finds rows that were committed late with an early time; of a
 transaction that stays open for longer, the rows come when their window is loaded by name.
 
-Rows whose time is null, `-infinity` or still to come land apart, once each, to be dead-lettered (:data:`UNTIMED`). Soft
-deletes travel as another line; hard deletes are unseen, as a row that is gone cannot be read.
+Rows whose time is null, `-infinity` or still to come land apart, once each, to be dead-lettered (:data:`UNTIMED`).
+Those before the first window are counted. Soft deletes travel as another line; hard deletes are unseen, as a row that
+is gone cannot be read.
 The trap: to remember the newest time that was read and to continue after it. Rows of that very instant that are
 committed later are lost, or doubled if it is included; and a row with a time in the year 2099 ends all loading.
 When not to use it: if rows are changed without a new time, or hard deletes must be seen; then Change Data Capture, or a
@@ -74,6 +75,7 @@ def load(
     *,
     now: datetime,
     untimed_in: str,
+    count_before: bool = False,
     prepare: Callable[[Path], object] = lambda _: None,
 ) -> Load:
     """Land the rows of a table that have not landed, of the windows from `first` to `last`.
@@ -98,6 +100,10 @@ def load(
         # What has landed before a value that cannot be read is there already the second time.
         table_rows.each_row(connection, source, timed, load_timed)
         loaded.window(untimed_in, table_rows.each_row(connection, source, untimed, of_no_window), UNTIMED)
+        if count_before:
+            earlier = sql.SQL("SELECT count(*) FROM {0} WHERE {1} > '-infinity' AND {1} < {2}")
+            counted = connection.execute(earlier.format(source.identifier, delta, sql.Literal(begin)))
+            ((loaded.before,),) = counted.fetchall()
     return loaded
 
 
@@ -133,6 +139,8 @@ class Load:
     rows: dict[str, int] = field(default_factory=dict)
     new: dict[str, int] = field(default_factory=dict)
     """Of these rows those that had not landed."""
+    before: int | None = None
+    """Rows before the first window, which are not loaded, if they were counted."""
 
     def windows(self, lines: Iterator[tuple[str, bytes]], keys: Sequence[str]) -> None:
         """Land what is new in each window; `lines` are in the order of the windows."""

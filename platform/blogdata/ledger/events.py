@@ -187,6 +187,7 @@ class EventLog:
         self._lines: dict[str, tuple[DeltaTable, int, list[str], dict[str, Entry]]] = {}
         """Lines of a dataset, with the files of the log and the version gone that they are of."""
         self._gone: dict[str, int] = {}
+        self._files: tuple[DeltaTable | None, int, dict[str, dict[str, int]]] = (None, -1, {})
 
     def append(self, events: Sequence[Event]) -> None:
         if not events:
@@ -242,8 +243,7 @@ class EventLog:
         gone, known = self._gone[dataset], self._lines.get(dataset)
         if known is None or known[0] is not log or known[1] != gone:
             # A file never changes: the same files have the same events, whatever was recorded of other datasets since.
-            with typed_errors(EVENTS):
-                files = sorted(log.file_uris(file_pruning_predicate=_of(dataset)))
+            files = sorted(self._files_of(log, dataset))
             is_same = known is not None and known[1:3] == (gone, files)
             lines = known[3] if known and is_same else newest_lines(_rows(log, dataset, _OF_LINES), gone)
             known = self._lines[dataset] = log, gone, files, lines
@@ -269,7 +269,7 @@ class EventLog:
         return {} if log is None else newest_lines(_rows(log, dataset, _OF_LINES))
 
     def recorded(self, dataset: str) -> int:
-        return _recorded_version(self._log.table(), dataset)
+        return self._recorded(self._log.table(), dataset)
 
     def history(self, dataset: str) -> list[Entry]:
         log = self._catch_up(dataset)
@@ -306,7 +306,7 @@ class EventLog:
         """Add the missing events of a dataset's commits, and return the log."""
         for _ in range(TRIES):
             table, log = self._table(dataset), self._log.table()
-            recorded = _recorded_version(log, dataset)
+            recorded = self._recorded(log, dataset)
             if recorded > _version(table):
                 # Another process may have committed and recorded that since the table was looked at.
                 table = self._table(dataset)
@@ -314,7 +314,7 @@ class EventLog:
             if table is None or recorded >= table.version():
                 return log
             log = self.lake.table(EVENTS)
-            events = self._project(dataset, table, _recorded_version(log, dataset))
+            events = self._project(dataset, table, self._recorded(log, dataset))
             if not events:
                 return log
             # If two processes add events of one dataset to the same log version, Delta refuses the second.
@@ -322,6 +322,24 @@ class EventLog:
             if self._write(rows, log, Transaction(dataset, table.version())):
                 return self._log.table()
         raise contended(EVENTS, f"record publications of {dataset}")
+
+    def _recorded(self, log: DeltaTable | None, dataset: str) -> int:
+        return max(self._files_of(log, dataset).values(), default=-1)
+
+    def _files_of(self, log: DeltaTable | None, dataset: str) -> Mapping[str, int]:
+        """Map the files with the events of a dataset to the newest table version in them; -1 if they have none."""
+        if log is None:
+            return {}
+        if self._files[0] is not log or self._files[1] != log.version():
+            with typed_errors(EVENTS):
+                actions = log.get_add_actions(flatten=True)
+            # From the file statistics in the log: only events derived from commits have a table version.
+            newest = "max.table_version" if "max.table_version" in actions.column_names else "partition.dataset"
+            files: dict[str, dict[str, int]] = {}
+            for path, of, version in map(dict.values, arrow.rows_of(actions, ("path", "partition.dataset", newest))):
+                files.setdefault(of, {})[path] = version if isinstance(version, int) else -1
+            self._files = log, log.version(), files
+        return self._files[2].get(dataset, {})
 
     def _table(self, dataset: str) -> DeltaTable | None:
         table = self._tables.setdefault(dataset, NewestLog(self.lake, dataset)).table()
@@ -335,17 +353,6 @@ class EventLog:
 
 def _version(table: DeltaTable | None) -> int:
     return -1 if table is None else table.version()
-
-
-def _recorded_version(log: DeltaTable | None, dataset: str) -> int:
-    # From the file statistics in the log: only events derived from commits have a table version.
-    if log is None:
-        return -1
-    files = log.get_add_actions(flatten=True)
-    if "max.table_version" not in files.column_names:
-        return -1
-    newest = [file.values() for file in arrow.rows_of(files, ("partition.dataset", "max.table_version"))]
-    return max((version for name, version in newest if name == dataset and version is not None), default=-1)
 
 
 def _of(dataset: str) -> str:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from blogdata.operate import spark_connect
-from blogdata.operate.config import Settings
+from blogdata.operate.config import Settings, SparkSettings
 from blogdata.operate.spark_connect import SparkServer
 from blogdata.operate.spark_launch import TABLE_FILES
 
@@ -26,17 +26,21 @@ _REMOTE_RETRIES = 9
 _LONGEST_WAIT_MILLISECONDS = 20_000
 
 
-# One session per deployment: the steps of a run in this process share it.
-_attached: dict[Settings, tuple[SparkSession, SparkServer]] = {}
+# The steps of a run in this process share a session, and so do deployments on the same server of somebody else.
+_attached: dict[Settings | SparkSettings, tuple[SparkSession, SparkServer]] = {}
 _lock = threading.RLock()
+
+
+def _key(settings: Settings) -> Settings | SparkSettings:
+    return settings if settings.spark.remote is None else settings.spark
 
 
 def session(settings: Settings) -> Any:
     with _lock:
-        held = _attached.get(settings)
+        held = _attached.get(_key(settings))
         if held is None or held[0].is_stopped or not held[1].may_answer:
             drop(settings)
-            held = _attached[settings] = _attach(settings)
+            held = _attached[_key(settings)] = _attach(settings)
         return held[0]
 
 
@@ -49,7 +53,7 @@ def guarded(settings: Settings) -> Iterator[Any]:
     except Exception as error:
         if not spark_connect.is_lost(error):
             raise
-        session_of_now, server = _attached.get(settings, (None, None))
+        session_of_now, server = _attached.get(_key(settings), (None, None))
         if session_of_now is held:
             drop(settings)
         raise spark_connect.lost(error, server.url if server else "the Spark server") from error
@@ -57,8 +61,8 @@ def guarded(settings: Settings) -> Iterator[Any]:
 
 def drop(settings: Settings) -> None:
     with _lock:
-        if settings in _attached:
-            held, server = _attached.pop(settings)
+        if attached := _attached.pop(_key(settings), None):
+            held, server = attached
             release(held, lost=not server.may_answer)
 
 
@@ -77,8 +81,9 @@ def _attach(settings: Settings) -> tuple[SparkSession, SparkServer]:
 
 
 def _release_all() -> None:
-    for settings in list(_attached):
-        drop(settings)
+    for held, server in _attached.values():
+        release(held, lost=not server.may_answer)
+    _attached.clear()
 
 
 def attach(url: str) -> SparkSession:

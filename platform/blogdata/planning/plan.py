@@ -230,8 +230,8 @@ class Selection:
     def holds(self, task: Task, key: str) -> bool:
         return self.chosen(task) and (self.window is None or self.window.holds(key, task.grain))
 
-    def require_kept(self, planner: Planner) -> bool:
-        """Return whether any landed, published or stale partition is selected; refuse to select expired ones only.
+    def require_kept(self, planner: Planner) -> tuple[int, list[PartitionExpired]]:
+        """Count the selected partitions, landed, published or stale, and name the expired ones; refuse if all are.
 
         A table that is written whole lies in every span, so it counts there only if it is named.
         """
@@ -244,7 +244,7 @@ class Selection:
             refused += planner.expired(task, keys).values()
         if refused and len(refused) == selected:
             raise refused[-1]
-        return selected > 0
+        return selected, refused
 
     def waiting(self, planner: Planner) -> Iterator[tuple[str, str]]:
         """Describe what waits for a person, by reason; each with the line by which a failed step names it."""

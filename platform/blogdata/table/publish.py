@@ -12,11 +12,12 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from blogdata.contract.migrations import both, carried
 from blogdata.contract.publication import Commit, Execution
 from blogdata.contract.schema import Failed
-from blogdata.errors import TransientError
+from blogdata.errors import PlatformError, TransientError, foreign
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.table import observed, tables
 from blogdata.table import refused as refused_batches
@@ -133,7 +134,10 @@ def _write(
         _refuse(dataset, written, target)
     except AuditFailed as failed:
         if not isinstance(change, Rewrite):
-            refused_batches.keep(written.files, begun.table, lake, failed)
+            try:
+                refused_batches.keep(written.files, begun.table, lake, failed, spec.partitions)
+            except (PlatformError, DeltaError, OSError) as error:
+                failed.remedy = Remedy(failed.remedy, f"; the rows could not be kept: {foreign.unquoted(error)}")
         raise
     measures = written.judgement.measures
     held = {companion.contract.dataset: _held(companion, target, spec, measures) for companion in companions}

@@ -34,23 +34,28 @@ def name_of(dataset: str, partitions: Sequence[str]) -> str:
     return f"{LAYER}.{re.sub(r'[^a-z0-9]+', '_', '_'.join(words).lower()).strip('_')}"
 
 
-def keep(files: Sequence[DataFile], table: DeltaTable, lake: Lake, failed: AuditFailed) -> None:
+def keep(
+    files: Sequence[DataFile], table: DeltaTable, lake: Lake, failed: AuditFailed, declared: Sequence[str]
+) -> None:
     """Move the files of a refused write to a table of their own, and name it in the error."""
     columns = table.metadata().partition_columns
     name = name_of(members.dataset_of(failed.dataset), sorted(failed.partitions) if columns else [])
+    chosen = [file for file in files if not failed.partitions.isdisjoint(file.partition_values.values())]
     # Rows of a partition that was not declared lie in the file of one that was.
-    chosen = [file for file in files if not failed.partitions.isdisjoint(file.partition_values.values())] or files
+    if not columns or failed.partitions - {*declared}:
+        chosen = [*files]
     schema = json.loads(table.schema().to_json())
     # Null where none may be, or another value than the generated one, may be why they are refused.
     schema["fields"] = [{**field, "nullable": True, "metadata": {}} for field in schema["fields"]]
+    stored, own, new = lake.files(lake.root), *(dataset.replace(".", "/", 1) for dataset in (failed.dataset, name))
+    # A removal that was cut off has left half of a table.
+    stored.delete_dir_contents(new, missing_dir_ok=True)
     DeltaTable.create(
         lake.path(name),
         Schema.from_json(json.dumps(schema)),
-        mode="overwrite",
         partition_by=columns or None,
         storage_options=dict(lake.storage_options),
     )
-    stored, own, new = lake.files(lake.root), *(dataset.replace(".", "/", 1) for dataset in (failed.dataset, name))
     for file in chosen:
         stored.move(f"{own}/{file.path}", f"{new}/{file.path}")
     for folder in {"/".join(file.path.split("/")[:2]) for file in files}:
