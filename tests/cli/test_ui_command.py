@@ -86,7 +86,7 @@ def test_a_killed_daemon_ends_everything_with_a_reason(served: Served) -> None:
     assert status(served).startswith("ui       stopped")
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_a_request_to_end_is_no_fault(served: Served) -> None:
     process = served.begin()
     served.until(process, lambda: any("code-server" in line for line in words(family_of(process)).values()))
@@ -97,7 +97,7 @@ def test_a_request_to_end_is_no_fault(served: Served) -> None:
     assert status(served).startswith("ui       stopped")
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.campaign)])
 def test_no_process_outlives_a_parent_that_is_killed(tmp_path: Path, number: signal.Signals) -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None

@@ -126,6 +126,7 @@ def test_the_files_pass_what_every_change_has_to_pass(project: Project) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
+@pytest.mark.campaign
 def test_the_dataset_is_found_without_being_named(project: Project) -> None:
     looked = project.python("-c", LOOK)
     assert looked.returncode == 0, looked.stderr

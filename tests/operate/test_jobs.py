@@ -73,6 +73,7 @@ def test_jobs_are_listed_with_their_configuration(deployment: Deployment, said: 
         assert (code, fault in errors) == (2, True), errors
 
 
+@pytest.mark.campaign
 def test_copies_go_where_the_settings_say_and_nowhere_else(
     deployment: Deployment, started: Started, stats: str, tmp_path: Path
 ) -> None:

@@ -92,6 +92,7 @@ def test_a_join_and_an_aggregation_by_user_need_no_exchange(spark: Any, lake: La
         ours.join(bucket.read(spark, stored(lake, ORDERS), tasks=2))
 
 
+@pytest.mark.campaign
 def test_the_buckets_are_those_of_the_log(spark: Any, lake: Lake) -> None:
     write_deltalake(lake.path(OLDER.dataset), pa.table({"week": WEEKS, "page": WEEKS}), partition_by=["week"])
     with pytest.raises(UsersNotTogether, match="states no buckets"):

@@ -4,6 +4,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from blogdata.patterns.data_value import dynamic_joiner
 from blogdata.patterns.data_value.dynamic_joiner import Side, TimedJoin
 from patterns.json_streams import Stream
@@ -98,6 +100,7 @@ def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path) ->
     assert progress[-1]["stateOperators"][0]["numRowsTotal"] == 2, "all other rows have left the state"
 
 
+@pytest.mark.campaign
 def test_a_row_waits_for_its_partner_only(session: Any, tmp_path: Path) -> None:
     streamed = stream(session, tmp_path)
     streamed.land([("v", "a", at(20))], [("w", "a", at(0), "c")])

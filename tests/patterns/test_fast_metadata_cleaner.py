@@ -87,6 +87,7 @@ def test_readers_see_whole_states_and_old_versions(spark: Any, lake: Lake, tmp_p
     assert problems(lake, WEEKS) == []
 
 
+@pytest.mark.campaign
 def test_rows_are_added_to_the_table_of_a_week_once(spark: Any, lake: Lake) -> None:
     contract = replace(WEEKS, write=ByPeriod(kept=timedelta(days=7), slices=Slices(of="silver.clicks", column="at")))
     version = publish(spark, lake, {NEW: {5}}, "open", contract=contract).version
@@ -143,6 +144,7 @@ def test_a_final_year_freezes_into_one_table(spark: Any, lake: Lake) -> None:
     assert problems(lake, WEEKS) == []
 
 
+@pytest.mark.campaign
 def test_a_year_with_lost_rows_is_not_frozen(spark: Any, lake: Lake) -> None:
     path = lake.path(members.table_of(WEEKS.dataset, tables(lake)[OLD]))
     log = sorted(Path(path, "_delta_log").glob("*1.json"))[0]

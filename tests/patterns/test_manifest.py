@@ -136,11 +136,8 @@ def test_persons_are_not_shared_by_files(lake: Lake, subject: Subject | None) ->
 def test_rows_that_are_marked_as_removed_are_not_shared(spark: Any, tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path))
     path = lake.path(PAGES.dataset)
-    spark.sql(
-        f"CREATE TABLE delta.`{path}` (day STRING, page STRING, views BIGINT) USING DELTA PARTITIONED BY (day) "
-        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
-    )
-    spark.sql(f"INSERT INTO delta.`{path}` SELECT 'mon', concat('/', id), id FROM range(0, 10, 1, 1)")
+    rows = spark.range(0, 10, 1, 1).selectExpr("'mon' AS day", "concat('/', id) AS page", "id AS views")
+    rows.write.format("delta").partitionBy("day").option("delta.enableDeletionVectors", "true").save(path)
     assert manifest.share(lake, PAGES).rows == 10
     spark.sql(f"DELETE FROM delta.`{path}` WHERE views = 3")
     with pytest.raises(PlatformError, match="marked as removed"):

@@ -86,7 +86,7 @@ def test_table_4_5_a_corrected_day_runs_again_and_then_the_days_after_it(daily: 
     assert daily.versions() == dict(zip(DAYS, (1, 2, 5, 6), strict=True))
 
 
-@pytest.mark.parametrize("phase", ["audited", "committed"])
+@pytest.mark.parametrize("phase", [pytest.param("audited", marks=pytest.mark.campaign), "committed"])
 def test_a_day_that_dies_while_it_runs_again_is_there_whole_or_as_before(
     daily: Table, tmp_path: Path, phase: str
 ) -> None:
@@ -110,6 +110,7 @@ def test_an_execution_is_refused_if_another_run_merges_meanwhile(daily: Table) -
     assert daily.versions() == dict(zip([*DAYS, "2024-10-09"], range(1, 6), strict=True))
 
 
+@pytest.mark.campaign
 def test_a_version_from_before_a_column_is_restored_with_its_default(daily: Table) -> None:
     size = Column(name="size", type="INT", description="Its size", default="length(letter) + 6")
     daily.contract = replace(CONTRACT, columns=(*CONTRACT.columns, size))
@@ -117,6 +118,7 @@ def test_a_version_from_before_a_column_is_restored_with_its_default(daily: Tabl
     assert (daily.rows(), problems(daily.lake, daily.contract)) == ([("A", "5th", 7), ("C", "6th", 7)], [])
 
 
+@pytest.mark.campaign
 def test_figure_4_7_restoring_keeps_an_earlier_compaction(daily: Table) -> None:
     """The first compaction of the figure: the version before that of an execution, not that of the day before it."""
     fifth, sixth = "2024-10-09", "2024-10-10"

@@ -4,6 +4,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from blogdata.contract.partitions import Grain, key_of
 from blogdata.patterns.data_value import incremental_sessionizer, stateful_sessionizer
 from blogdata.patterns.data_value.incremental_sessionizer import SessionSpec
@@ -88,6 +90,7 @@ def test_table_5_4_sessions_end_by_their_newest_row_and_not_by_the_watermark(ses
     assert (b.visitor, b.pages, b.lines, b.conflicts, b.appended.appended) == ("B", 1, 4, 1, 3)
 
 
+@pytest.mark.campaign
 def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path) -> None:
     rows = drawn(3)
     live, draw = Live(session, tmp_path), random.Random(1)

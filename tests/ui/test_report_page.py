@@ -34,6 +34,7 @@ def views() -> list[View]:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory, views: list[View]) -> Path:
     """A report of forty days, one of whose pages has a hostile name."""
+    pytest.importorskip("selenium", reason="needs selenium: make setup-ui")
     home = tmp_path_factory.mktemp("reported")
     lake = published.deployment(home)
     write(lake.lake, views)
@@ -44,7 +45,6 @@ def page(tmp_path_factory: pytest.TempPathFactory, views: list[View]) -> Path:
 
 @pytest.fixture(scope="module")
 def driver(page: Path) -> Iterator[Chrome]:
-    pytest.importorskip("selenium", reason="needs selenium: make setup-ui")
     from ui.browser import chromium
 
     with chromium() as opened:

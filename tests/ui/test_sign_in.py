@@ -35,13 +35,13 @@ Promise.allSettled(tried).then((all) => { document.title = all.map((one) => one.
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    pytest.importorskip("selenium", reason="needs selenium: make setup-ui")
     with serving(tmp_path_factory.mktemp("home")) as found:
         yield found
 
 
 @pytest.fixture
 def browser(served: Guarded, tmp_path: Path) -> Iterator[Browser]:
-    pytest.importorskip("selenium", reason="needs selenium: make setup-ui")
     from ui.browser import Browser, chromium
 
     with chromium() as driver:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Set
 from pathlib import Path
 
 import pytest
@@ -172,7 +173,7 @@ def land(lake: Lake, day: str) -> None:
 
 def test_final_days_run_only_when_named(lake: Lake) -> None:
     bronze(lake, {"2026-01-20T00": {"2026-01-20T00": 1, "2026-01-07T03": 1, "2026-01-05T03": 1}})
-    settle(lake)
+    settle(lake, {"silver.visits", "silver.visits_enriched", "gold.page_stats", "gold.referral_stats"})
     publish(lake, "silver.visits_enriched", "event_hour", {"2026-01-05T03": 2, "2026-01-07T03": 2})
     late = {"2026-01-05", "2026-01-07"}
     assert (set(stale(lake, "gold.page_stats")), stale(lake, "gold.referral_stats")) == (late, ["2026-01-07"])
@@ -206,11 +207,11 @@ def test_a_replay_plan_equals_the_staleness_it_causes(
     assert found == expected
 
 
-def settle(lake: Lake) -> dict[str, set[str]]:
-    """Publish all stale partitions, task by task as `blogdata run` does; return them."""
+def settle(lake: Lake, datasets: Set[str] = CONTRACTS.keys()) -> dict[str, set[str]]:
+    """Publish all stale partitions of datasets, task by task as `blogdata run` does; return them."""
     done: dict[str, set[str]] = {}
     events = EventLog(lake)
-    for task in GRAPH.tasks:
+    for task in (task for task in GRAPH.tasks if task.main in datasets):
         keys = planner(lake).stale(task)
         for contract in task.contracts if keys else ():
             dataset = contract.dataset
