@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 from pyspark.errors import PySparkException
 
 from blogdata.contract.contract import Contract
@@ -118,7 +119,7 @@ def test_an_addition_that_died_before_its_values_is_completed(spark: Any, lake_r
     publish(spark, lake, BEFORE, MONDAY, 3, "users")
     table = lake.caught_up(NOW.dataset)
     assert table is not None
-    table.alter.add_columns([Field("visitors", "long")])
+    table.alter.add_columns([Field("visitors", PrimitiveType("long"))])
     publish(spark, lake, NOW, TUESDAY, 5)
     assert columns(lake, "users", "visitors") == {(MONDAY, 3, 3), (TUESDAY, 5, 5)}
 
