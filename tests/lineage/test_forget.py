@@ -31,16 +31,8 @@ from quality.contracts import STREAMED
 EARLIER, HOUR, NEXT_HOUR, NEXT_DAY = "2026-01-05T01", "2026-01-05T02", "2026-01-05T03", "2026-01-06"
 ADDRESS, MARKED, NOBODYS = "9.77.200.201", "9.77.200.202", "9.77.200.203"
 """Addresses of visitors who are forgotten by them; of one, the place is only marked as removed in a file."""
-OF_ROWS = (
-    "bronze.visits",
-    "bronze.dead_letters",
-    "bronze.users",
-    "silver.visits",
-    "silver.visit_conflicts",
-    "silver.users",
-    "silver.users_current",
-    "silver.places",
-)
+FEW = ("bronze.visits", "bronze.users", "silver.visits", "silver.visit_conflicts", "silver.places")
+OF_ROWS = (*FEW, "bronze.dead_letters", "silver.users", "silver.users_current")
 """Datasets of which each row is about one visit, user or address."""
 Landed = dict[str, list[bytes]]
 
@@ -54,6 +46,7 @@ class Before:
     """A deployment before two users with many lines are forgotten."""
 
     made: Deployment
+    datasets: Sequence[str]
     streams: Sequence[Stream]
     rows: dict[str, list[str]]
     live: dict[str, list[str]]
@@ -81,8 +74,8 @@ class Before:
         return any(value in text for value in self.values)
 
 
-def an_hour(made: Deployment, streams: Sequence[Stream]) -> None:
-    """Publish an hour with faults, and lines of its most frequent user that cannot be read, in the datasets of rows."""
+def an_hour(made: Deployment, datasets: Sequence[str], streams: Sequence[Stream]) -> None:
+    """Publish an hour with faults, and lines of its most frequent user that cannot be read, in datasets of rows."""
     with TemporaryDirectory() as folder:
         world = Deployment.create(Path(folder) / "world")
         faults = FaultRates.none(duplicate=0.1, conflict=0.1, null_field=0.1)
@@ -100,7 +93,7 @@ def an_hour(made: Deployment, streams: Sequence[Stream]) -> None:
     contexts = [{"technical": {"browser": "Firefox"}, "user": {"ip": ip}} for ip in (ADDRESS, MARKED)]
     of_addresses = [event("01:30", f"/at-address-{at}", context=context) for at, context in enumerate(contexts)]
     made.land(EARLIER, of_addresses, name="more.json")
-    assert made.run(for_=OF_ROWS).problems == []
+    assert made.run(for_=datasets).problems == []
     with made.session() as spark:
         path = made.lake.path("silver.places")
         spark.sql(f"UPDATE delta.`{path}` SET ip = '{NOBODYS}' WHERE ip = '{MARKED}'").collect()
@@ -134,15 +127,15 @@ def live_rows(made: Deployment, streams: Sequence[Stream]) -> dict[str, list[str
     return {name: sorted(repr(row) for row in made.rows(name, *columns[name])) for name in columns}
 
 
-LONG = [pytest.mark.campaign, pytest.mark.slow]
-STREAMS = (live_visits.STREAM, live_sessions.STREAM)
+ALL = (OF_ROWS, (live_visits.STREAM, live_sessions.STREAM))
+LONG = pytest.param(ALL, marks=[pytest.mark.campaign, pytest.mark.slow])
 
 
-@pytest.fixture(scope="module", params=[(), pytest.param(STREAMS, marks=LONG)], ids=["an hour", "with streams"])
+@pytest.fixture(scope="module", params=[(FEW, ()), LONG], ids=["an hour", "with streams"])
 def before(deploy: Deploy, request: pytest.FixtureRequest) -> Before:
-    streams: Sequence[Stream] = request.param
-    an_hour(made := deploy(f"forget-{len(streams)}"), streams)
-    return Before(made, streams, made.contents(), live_rows(made, streams), landed_in(made))
+    datasets, streams = request.param
+    an_hour(made := deploy(f"forget-{len(streams)}"), datasets, streams)
+    return Before(made, datasets, streams, made.contents(), live_rows(made, streams), landed_in(made))
 
 
 @pytest.fixture
@@ -205,7 +198,7 @@ def test_an_erasure_that_was_killed_goes_on(before: Before, said: Said, monkeypa
 
 def test_no_byte_of_the_home_is_a_value_and_a_certificate_says_so(before: Before, said: Said) -> None:
     """Older versions, logs of tables and Dagster's storage, which had none, included."""
-    assert {name for name, rows in before.rows.items() if any(map(before.are_named_in, rows))} >= {*OF_ROWS}
+    assert {name for name, rows in before.rows.items() if any(map(before.are_named_in, rows))} >= {*before.datasets}
     found = search(before.made.settings.home, before.values)
     assert (found.traces, found.unsearched) == ({}, {})
     assert found.files > 100
@@ -229,7 +222,7 @@ def test_lines_of_all_others_are_where_they_were(before: Before) -> None:
 
 
 def test_rows_of_all_others_are_as_they_were(before: Before) -> None:
-    for dataset in {*OF_ROWS} - {"silver.places"}:
+    for dataset in {*before.datasets} - {"silver.places"}:
         others = [row for row in before.rows[dataset] if not before.are_named_in(row)]
         assert before.made.contents_of(dataset) == others, dataset
 

@@ -1,4 +1,4 @@
-"""What a stream reads: each file once under its own name, by its bytes; and corrections of its dead letters.
+"""What the command of a stream reads: each file once under its own name, by its bytes; corrections of dead letters.
 
 Pattern: Dead-Letter, in a stream: a correction is accepted after its hour is closed, and a better one is not missed.
 """
@@ -6,15 +6,19 @@ Pattern: Dead-Letter, in a stream: a correction is accepted after its hour is cl
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 import os
+import signal
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from typer.testing import CliRunner
 
 from assets.streams.live_visits import STREAM
+from blogdata.cli.main import app
 from blogdata.landing import dead_letter as replays
 from blogdata.landing.dead_letter import Correction
 from lineage.conftest import Deploy
@@ -58,7 +62,12 @@ def made(deploy: Deploy) -> Deployment:
     os.mkfifo(made.folder(NAMED) / "pipe.json")
     made.land(FIRST, [event("09:05", "/a"), b"{", b"["])
     made.land(LAST, [event("11:05", "/b"), b'"'])
-    tick(made, STREAM)
+    environment = {"BLOGDATA_HOME": str(made.settings.home), "BLOGDATA_LANDING": str(made.landing)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(signal, "signal", lambda *_: None)
+        ended = CliRunner().invoke(app, ["stream", VISITS, "--once", "--json"], env=environment)
+    assert ended.exit_code == 0, ended.output
+    assert json.loads(ended.stdout) == {name: len(made.rows(name, "source_file")) for name in (BRONZE, VISITS)}
     return made
 
 

@@ -27,7 +27,6 @@ from blogdata.ledger.events import appended
 from blogdata.patterns.error_management.checkpointer import checkpoints, stream_offset_rows
 from blogdata.stream import stream as streams
 from lineage import live
-from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.live import BRONZE, HOURS, STREAMED, VISITS, contents, in_order, model, problems, published, tick
@@ -111,18 +110,6 @@ def test_a_missing_file_stops_the_stream_until_restored(deploy: Deploy, tmp_path
     packed.write_bytes(gzip.compress(event("11:07", "/c") + b"\n"))
     tick(made)
     assert sorted(made.rows(VISITS, "page")) == ["/a", "/b", "/c"]
-    assert problems(made) == []
-
-
-def test_stream_command_publishes_landed_files_once(
-    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made = deploy("live-once")
-    made.land(HOURS[1], [event("10:05", "/a")])
-    monkeypatch.setenv("BLOGDATA_HOME", str(made.settings.home))
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    code, said, _ = Said(monkeypatch, capsys)("stream", "silver.visits_live", "--once", "--json")
-    assert (code, json.loads(said)) == (0, {BRONZE: 1, VISITS: 1})
     assert problems(made) == []
 
 
