@@ -151,6 +151,7 @@ def test_a_failing_channel_keeps_back_no_other_and_is_tried_again(
     assert "T0K3N" not in shown
 
 
+@pytest.mark.campaign
 def test_a_kill_before_noting_sends_again_and_two_at_once_send_once(home: Path, hook: Posted) -> None:
     channels(home, f'name = "hook"\naddress = "{hook.channel}"')
     killed = teller(home, "dies")
