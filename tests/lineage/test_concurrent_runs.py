@@ -18,8 +18,13 @@ from lineage.worker import RECORDED, Worker
 from quality.contracts import CONTRACTS
 
 HOURS = ("2026-01-05T00", "2026-01-05T01")
-NEEDED = ("silver.late_visits", "silver.sessions", "silver.users_current", "bronze.devices")
-"""Replaced by partition, with a companion, executed in order, copied behind a pointer."""
+KILLED_AT = {
+    "silver.late_visits": "written",
+    "silver.sessions": "audited",
+    "silver.users_current": "committed",
+    "bronze.devices": RECORDED,
+}
+"""Datasets that are replaced by partition, with a companion, executed in order, and copied behind a pointer."""
 SPEC = SimulationSpec(
     days=1, visits_per_day=800, seed=11, faults=FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, late=0.2)
 )
@@ -32,25 +37,32 @@ def world(deploy: Deploy) -> Deployment:
     return made
 
 
+@pytest.fixture(scope="module", params=[1, pytest.param(len(KILLED_AT), marks=pytest.mark.campaign)])
+def needed(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    return tuple(KILLED_AT)[: request.param]
+
+
 @pytest.fixture(scope="module")
-def deployment(world: Deployment, deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
+def deployment(
+    world: Deployment, needed: tuple[str, ...], deploy: Deploy, tmp_path_factory: pytest.TempPathFactory
+) -> Deployment:
     """Two hours published by two concurrent runs, into a lake that did not exist."""
-    made = deploy("twice")
+    made = deploy(f"twice-{len(needed)}")
     made.copy_hours(world, HOURS)
     folder = tmp_path_factory.mktemp("runs")
-    started = [Worker(made, Probe(folder / name), NEEDED) for name in ("one", "other")]
+    started = [Worker(made, Probe(folder / name), needed) for name in ("one", "other")]
     assert [problem for run in started for problem in run.problems()] == []
     return made
 
 
-def test_two_first_runs_publish_every_row_once(deployment: Deployment) -> None:
+def test_two_first_runs_publish_every_row_once(deployment: Deployment, needed: tuple[str, ...]) -> None:
     counted = oracle.count(deployment.landing)
     assert {key: entry.rows_out for key, entry in deployment.published("silver.visits").items()} == {
         key: events.unique for key, events in counted.event_hours.items()
     }
     assert len(deployment.rows("bronze.visits", "raw")) == sum(hour.lines for hour in counted.arrivals.values())
     assert deployment.problems() == []
-    assert deployment.run(for_=NEEDED).runs == 0
+    assert deployment.run(for_=needed).runs == 0
 
 
 def test_only_one_concurrent_run_computes_each_partition(deployment: Deployment) -> None:
@@ -63,12 +75,13 @@ def test_only_one_concurrent_run_computes_each_partition(deployment: Deployment)
 
 
 def test_runs_killed_at_each_way_to_write_are_completed_by_the_next(
-    world: Deployment, deployment: Deployment, deploy: Deploy, tmp_path: Path
+    world: Deployment, deployment: Deployment, needed: tuple[str, ...], deploy: Deploy, tmp_path: Path
 ) -> None:
     """Killed with -9 before and after the commit; what the server still writes ends, or goes on beside the next run."""
-    made = deploy("killed")
+    made = deploy(f"killed-{len(needed)}")
     made.copy_hours(world, HOURS)
-    for dataset, phase in zip(NEEDED, ("written", "audited", "committed", RECORDED), strict=True):
+    for dataset in needed:
+        phase = KILLED_AT[dataset]
         probe = Probe(tmp_path / dataset)
         probe.hold(phase)
         run = Worker(made, probe, (dataset,), dataset)
@@ -76,8 +89,8 @@ def test_runs_killed_at_each_way_to_write_are_completed_by_the_next(
         run.kill()
         probe.end("audited")
         probe.release()
-    assert made.run(for_=NEEDED).problems == []
-    assert (made.problems(), made.run(for_=NEEDED).runs) == ([], 0)
+    assert made.run(for_=needed).problems == []
+    assert (made.problems(), made.run(for_=needed).runs) == ([], 0)
     assert made.contents() == deployment.contents()
     with dagster_home.open_instance(made.settings) as instance:
         assert [record for record in instance.get_run_records() if record.dagster_run.status in UNDER_WAY] == []

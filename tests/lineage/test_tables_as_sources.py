@@ -159,22 +159,22 @@ def test_changed_rows_of_tables_come_once_and_deleted_ones_go(deploy: Deploy, da
         blog.visit("/c", "05 10:08", "05 13:00")
         # Insert, update and delete in one batch; of two changes of one user the newest is merged.
         before = blog.current()
-        blog.change("06 09:00", "a", "new")
-        blog.change("06 09:10", "c", deleted=True)
-        blog.user("06 09:20", "f")
-        blog.change("06 09:30", "b", "late")
-        blog.load_users("06 09:40")
-        blog.change("06 10:00", "b", "latest")
-        blog.run("06 11:10")
+        blog.change("06 00:05", "a", "new")
+        blog.change("06 00:10", "c", deleted=True)
+        blog.user("06 00:20", "f")
+        blog.change("06 00:30", "b", "late")
+        blog.load_users("06 00:40")
+        blog.change("06 00:50", "b", "latest")
+        blog.run("06 01:10")
     assert sorted(made.rows("silver.visits", "page", "occurrences")) == [("/c", 2), ("/web", 1)]
     # Three rows that delete, and the three rows that they deleted.
     assert made.published("silver.visits")["2026-01-05T10"].reasons["filtered.deleted"] == 6
     after = blog.current()
     assert after.keys() == {*"abdef"}
     assert {user for user in before.keys() & after if before[user] != after[user]} == {*"ab"}
-    moments = ("05 09:00", "05 11:00", "06 09:30", "06 10:00", None)
+    moments = ("05 09:00", "05 11:00", "06 00:30", "06 00:50", None)
     assert blog.history_of("b") == [*pairwise(moments)]
-    assert blog.history_of("c") == [("05 09:00", "06 09:10")]
+    assert blog.history_of("c") == [("05 09:00", "06 00:10")]
     assert made.published(CURRENT)["2026-01-06"].reasons["deleted"] == 3
 
 
