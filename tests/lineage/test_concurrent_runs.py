@@ -19,12 +19,12 @@ from quality.contracts import CONTRACTS
 
 HOURS = ("2026-01-05T00", "2026-01-05T01")
 KILLED_AT = {
-    "silver.late_visits": "written",
-    "silver.sessions": "audited",
+    "silver.sessions": "written",
+    "silver.late_visits": "audited",
     "silver.users_current": "committed",
     "bronze.devices": RECORDED,
 }
-"""Datasets that are replaced by partition, with a companion, executed in order, and copied behind a pointer."""
+"""Datasets that are replaced with a companion, by partition, executed in order, and copied behind a pointer."""
 SPEC = SimulationSpec(
     days=1, visits_per_day=800, seed=11, faults=FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, late=0.2)
 )

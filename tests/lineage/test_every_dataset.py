@@ -171,6 +171,7 @@ def test_the_oddest_lines_that_bronze_accepts_come_through_to_silver(deploy: Dep
     events = [*odd_lines.each_oddity(), *odd_lines.drawn(odd_lines.events(), 100)]
     for number, hour in enumerate(odd_lines.ARRIVALS):
         made.land(hour, events[number::2])
+    made.land(odd_lines.ARRIVALS[0], odd_lines.drawn(odd_lines.requests(), 100), name="access.log")
     before = made.versions()
     assert made.run(for_=[ENRICHED]).problems == []
     assert made.problems() == []
