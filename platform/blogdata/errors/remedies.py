@@ -57,6 +57,7 @@ Land = partial(Action, "land --help")
 StartService = partial(Action, "up {name}")
 ShowService = partial(Action, "status {name}")
 Diagnose = partial(Action, "doctor")
+OpenUi = partial(Action, "ui --open")
 
 
 class Remedy(str):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
+from blogdata.errors.remedies import OpenUi, Remedy
 from blogdata.files import LockTimeout, locked, problem, write_atomically
 from blogdata.operate.config import Settings
 from blogdata.operate.jars import package_folder
@@ -73,7 +74,7 @@ def serving(home: Path, address: str) -> Iterator[None]:
             raise ConfigurationError(
                 what=f"the UI of this deployment is already served at {ui_address(home)}",
                 where=str(home.parent),
-                next_step="open it: blogdata ui --open; or end it first",
+                next_step=Remedy("open it: ", OpenUi(), "; or end it first"),
             ) from error
         file = home / UI
         file.write_text(address, encoding="utf-8")
