@@ -59,7 +59,7 @@ test: setup ## Lint beside the suite, which runs in JOBS processes (ARGS="-k nam
 	$(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS); tests=$$?; \
 	wait $$lint && exit $$tests
 
-test-ui: setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=folder keeps its pictures there)
+test-ui: setup setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=folder keeps its pictures there)
 	@$(BIN)/python -m pytest -m ui $(ARGS)
 
 laws: setup ## All that the suite tries a part of: every law for every writer, every pair of operations, campaigns
