@@ -10,9 +10,6 @@ from pydantic import Field, PrivateAttr
 
 from blogdata.operate import config, spark_attached
 from blogdata.operate.config import Settings
-from blogdata.operate.spark_attached import drop
-
-__all__ = ["SparkResource", "drop"]
 
 
 class SparkResource(LazyPySparkResource):

@@ -22,6 +22,7 @@ STREAMS = {stream.name: stream for stream in (live_visits.STREAM, live_ads.STREA
 
 def configured(version: str) -> list[dg.AssetsDefinition]:
     """Build the assets of all streams."""
+    # Imported here: Spark's workers import this package for its batches, and need no assets.
     from blogdata.stream.streamed_dataset import streamed
 
     return [streamed(stream, version=version) for stream in STREAMS.values()]

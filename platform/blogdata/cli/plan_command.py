@@ -19,8 +19,6 @@ from blogdata.cli.output import (
     say_warnings,
 )
 from blogdata.cli.run_command import EVERYTHING
-from blogdata.ledger.events import EventLog
-from blogdata.table.lake import Lake
 
 if TYPE_CHECKING:
     from blogdata.planning.plan import Planned
@@ -32,12 +30,11 @@ def plan(as_json: Json = False) -> None:
     from blogdata.landing.log_splitter import unsplit_logs
     from blogdata.planning import arrivals
     from blogdata.planning.plan import Planner
-    from blogdata.planning.snapshot import Snapshot
-    from blogdata.runs.zone import zone_of
+    from blogdata.runs.zone import snapshot_of
     from quality.contracts import GRAPH, LANDED
 
     settings = existing()
-    look = Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))
+    look = snapshot_of(settings)
     planned = Planner(graph=GRAPH, look=look).outstanding()
     refused = (*planned.refused, *arrivals.refusals(LANDED.values(), look.zone))
     warnings = arrivals.warnings(LANDED.values(), look, datetime.now(timezone.utc))

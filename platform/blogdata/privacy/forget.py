@@ -36,14 +36,13 @@ from blogdata.operate import spark_attached
 from blogdata.operate.config import Settings
 from blogdata.planning import clock
 from blogdata.planning.plan import Planner
-from blogdata.planning.snapshot import Snapshot
 from blogdata.privacy import clearing, persons
 from blogdata.privacy import erasure_plan as plan
 from blogdata.privacy.erased_rows import PLACES, Rows, TakingOut, UnusedAddresses, without_landed_files
 from blogdata.privacy.erasure_plan import ErasurePlan, built_anew
 from blogdata.privacy.file_search import is_searched_for
 from blogdata.privacy.persons import landed_files
-from blogdata.runs.zone import zone_of
+from blogdata.runs.zone import snapshot_of
 from blogdata.table.lake import Lake
 from blogdata.table.target import RunContext
 from quality.contracts import CONTRACTS, GRAPH, LANDED
@@ -135,7 +134,7 @@ def overwrite(settings: Settings, erasure: Erasure) -> None:
 def take_out(settings: Settings, erasure: Erasure) -> None:
     """Take the persons out of what is not computed from landed files any more: streams, hours without files."""
     taking = _taking(settings, erasure, Rows)
-    gone = without_landed_files(_look(settings))
+    gone = without_landed_files(snapshot_of(settings))
     left = [why for dataset, keys in gone.items() for why in taking.of_dataset(LANDED[dataset], keys)]
     streams = streamed_inputs(settings.checkpoints)
     left += [why for stream in streams for why in taking.of_stream(stream)]
@@ -148,7 +147,8 @@ def take_out(settings: Settings, erasure: Erasure) -> None:
 
 def recompute(settings: Settings, erasure: Erasure, runs: Any) -> None:
     """Compute all that was computed from these lines again, by the plan that knows what is stale."""
-    published = [name for name in CONTRACTS if _look(settings).published(name)]
+    look = snapshot_of(settings)
+    published = [name for name in CONTRACTS if look.published(name)]
     outcome = runs.run(for_=[*published, *serving.configured(settings)])
     if (anew := built_anew(_planner(settings))).runs:
         outcome = runs.run_plan(anew)
@@ -220,12 +220,8 @@ def _require_cleared(left: Iterable[str]) -> None:
         )
 
 
-def _look(settings: Settings) -> Snapshot:
-    return Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))
-
-
 def _planner(settings: Settings) -> Planner:
-    return Planner(graph=GRAPH, look=_look(settings))
+    return Planner(graph=GRAPH, look=snapshot_of(settings))
 
 
 Step = Callable[..., None]

@@ -11,15 +11,12 @@ from pydantic import Field
 from blogdata.contract.contract import Wanted
 from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.errors.remedies import Remedy, Rotate
-from blogdata.ledger.events import EventLog
 from blogdata.operate.config import Settings
 from blogdata.planning.plan import STALE, Planner
-from blogdata.planning.snapshot import Snapshot
 from blogdata.runs import deployment_keys as keys
 from blogdata.runs.job import RUNS, operation, plan_table
-from blogdata.runs.zone import zone_of
+from blogdata.runs.zone import snapshot_of
 from blogdata.table.audit import FROZEN
-from blogdata.table.lake import Lake
 from quality.contracts import GRAPH
 from quality.keys import FOLLOWS, behind
 
@@ -74,7 +71,7 @@ def _with_stale(planner: Planner, wanted: Wanted) -> Wanted:
 
 
 def _planner(settings: Settings) -> Planner:
-    return Planner(graph=GRAPH, look=Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake)))))
+    return Planner(graph=GRAPH, look=snapshot_of(settings))
 
 
 def _require_computable(planner: Planner, wanted: Wanted) -> None:

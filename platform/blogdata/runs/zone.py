@@ -9,6 +9,7 @@ from blogdata.landing.readiness_marker import LandingZone
 from blogdata.ledger.events import EventLog
 from blogdata.operate.config import Settings
 from blogdata.planning.clock import is_possible, now
+from blogdata.planning.snapshot import Snapshot
 from blogdata.table.faults import LogDamaged
 from blogdata.table.lake import Lake
 
@@ -32,3 +33,7 @@ def days_of(settings: Settings) -> tuple[str, str | None]:
 
 def zone_of(settings: Settings) -> LandingZone:
     return LandingZone(folder=settings.landing, convention=settings.ready)
+
+
+def snapshot_of(settings: Settings) -> Snapshot:
+    return Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))

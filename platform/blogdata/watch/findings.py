@@ -14,7 +14,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.finding import Finding, Severity
 from blogdata.errors.remedies import Remedy, Run, ShowLedger, ShowMigrations
 from blogdata.landing import external_trigger
-from blogdata.ledger.events import EVENTS, EventLog
+from blogdata.ledger.events import EVENTS
 from blogdata.ledger.faults import by_reason
 from blogdata.operate.config import Settings
 from blogdata.patterns.quality import offline_observer
@@ -22,10 +22,9 @@ from blogdata.planning import clock
 from blogdata.planning.arrivals import Arrivals, refusals
 from blogdata.planning.plan import Planner
 from blogdata.planning.reach import landed_input
-from blogdata.planning.snapshot import Observed, Snapshot
-from blogdata.runs.zone import zone_of
+from blogdata.planning.snapshot import Observed
+from blogdata.runs.zone import snapshot_of
 from blogdata.table.audit import warnings
-from blogdata.table.lake import Lake
 from blogdata.watch import detectors
 from quality.contracts import GRAPH
 from quality.contracts.serving import PARTNER_FEED
@@ -39,7 +38,7 @@ LONGEST_WAIT_FOR_PARTNER = timedelta(hours=6)
 def observed(settings: Settings, now: datetime | None = None) -> Observed:
     return Observed(
         graph=GRAPH,
-        look=Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake)))),
+        look=snapshot_of(settings),
         now=now or clock.now(),
         streams=streamed_inputs(settings.checkpoints),
         feeds=[(PARTNER_FEED, partner.outbox(settings))],
